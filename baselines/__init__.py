@@ -1,0 +1,1 @@
+"""The reference policies, as baselines against which learned policies are scored."""
