@@ -1,5 +1,65 @@
 """Schedule a queue with n servers, and be scored on the tail of response time."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from queue_env._version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from queue_env.distributions import Law, law
+    from queue_env.result import Comparison, Result
+    from queue_env.scenario import SCENARIOS, Scenario, scenario
+    from queue_env.simulate import simulate
+    from queue_env.simulation import Simulation
+    from queue_env.trace import load_trace
+    from queue_env.user_policies import allocation_policy, anchor_policy, index_policy
+    from queue_env.workload import Workload
+
+__all__ = [
+    "SCENARIOS",
+    "Comparison",
+    "Law",
+    "Result",
+    "Scenario",
+    "Simulation",
+    "Workload",
+    "__version__",
+    "allocation_policy",
+    "anchor_policy",
+    "index_policy",
+    "law",
+    "load_trace",
+    "scenario",
+    "simulate",
+]
+
+# Where each public name lives. They are loaded when first used, so that `import queue_env` stays quick.
+_HOMES = {
+    "SCENARIOS": "scenario",
+    "Comparison": "result",
+    "Law": "distributions",
+    "Result": "result",
+    "Scenario": "scenario",
+    "Simulation": "simulation",
+    "Workload": "workload",
+    "allocation_policy": "user_policies",
+    "anchor_policy": "user_policies",
+    "index_policy": "user_policies",
+    "law": "distributions",
+    "load_trace": "trace",
+    "scenario": "scenario",
+    "simulate": "simulate",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'queue_env' has no attribute {name!r}")
+    value = getattr(import_module(f"queue_env.{_HOMES[name]}"), name)
+    # Kept here, also in place of a submodule of the same name, which the import has just put here.
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,72 @@
+"""A file of the finished streams of a run, from which the same run goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queue_env.distributions.checks import refuse
+
+__all__ = ["Checkpoint"]
+
+Streams = dict[int, list[dict[str, NDArray[Any]]]]
+
+
+class Checkpoint:
+    """Finished streams of one run, kept in an ``.npz`` file that is written beside and renamed.
+
+    Args:
+        path: the file; its folder must exist.
+        identity: what the run is, JSON-able; a file of another run is refused.
+
+    Raises:
+        ValueError: the folder does not exist, or the file is not a checkpoint of this run.
+    """
+
+    def __init__(self, path: Path, identity: Mapping[str, Any]) -> None:
+        self._path = path
+        self._identity = json.dumps(identity, sort_keys=True)
+        if not path.parent.is_dir():
+            refuse("simulate", "checkpoint", "a file in a folder that exists", str(path))
+        self._found = self._read() if path.exists() else {}
+
+    def load(self) -> Streams:
+        """Return the streams found in the file."""
+        return dict(self._found)
+
+    def save(self, finished: Streams) -> None:
+        """Write all finished streams."""
+        arrays = {
+            f"{stream}/{policy}/{name}": array
+            for stream, policies in finished.items()
+            for policy, part in enumerate(policies)
+            for name, array in part.items()
+        }
+        beside = self._path.with_name(self._path.name + ".part")
+        with beside.open("wb") as file:
+            np.savez_compressed(file, identity=np.array(self._identity), **arrays)  # type: ignore[arg-type]
+        os.replace(beside, self._path)
+
+    def _read(self) -> Streams:
+        try:
+            with np.load(self._path) as file:
+                arrays = dict(file.items())
+            identity = str(arrays.pop("identity"))
+        except (OSError, ValueError, KeyError, EOFError) as error:
+            raise ValueError(f"simulate: checkpoint must be a file that simulate wrote, got {str(self._path)!r}") from error
+        if identity != self._identity:
+            refuse("simulate", "checkpoint", f"of this run, {self._identity}", identity)
+        finished: Streams = {}
+        for key in sorted(arrays, key=lambda key: tuple(map(int, key.split("/")[:2]))):
+            stream, policy, name = key.split("/")
+            policies = finished.setdefault(int(stream), [])
+            if len(policies) == int(policy):
+                policies.append({})
+            policies[int(policy)][name] = arrays[key]
+        return finished

@@ -1,0 +1,89 @@
+"""How the commands print and save: tables for people, JSON for programs, and whole files or none."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from queue_env._version import __version__
+
+if TYPE_CHECKING:
+    from queue_env.report import Table
+    from queue_env.result import Comparison
+
+__all__ = ["json_text", "print_tables", "save"]
+
+UNLIMITED_WIDTH = 300
+
+
+def json_text(command: str, **content: Any) -> str:
+    """The JSON object that a command prints; what is not finite or not known is null."""
+    document = {"command": command, "version": __version__, **content}
+    return json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def print_tables(tables: Iterable[Table], heading: str = "") -> None:
+    """Print tables, as wide as they need to be where stdout is no terminal."""
+    from rich.console import Console
+
+    from queue_env.report import rich_table
+
+    console = Console(width=None if sys.stdout.isatty() else UNLIMITED_WIDTH, highlight=False)
+    with console.capture() as capture:
+        for table in tables:
+            console.print(rich_table(table))
+    lines = [heading] if heading else []
+    lines += [line.rstrip() for line in capture.get().splitlines()]
+    typer.echo("\n".join(lines))
+
+
+def save(directory: Path, results: Comparison, tables: Sequence[Table], document: str) -> None:
+    """Write result.json, table.csv, table.md, tail.png, and the records of each policy where there are any.
+
+    Each is written beside its place and then renamed: it replaces what is there as a whole or not at all.
+    """
+    from queue_env.report import atomic_file, csv_text, headline, markdown, tail_figure
+
+    directory.mkdir(parents=True, exist_ok=True)
+    pages = [headline(results) + "\n", *map(markdown, tables)]
+    texts = {"result.json": document + "\n", "table.csv": csv_text(tables), "table.md": "\n".join(pages)}
+    for name, text in texts.items():
+        with atomic_file(directory / name) as file:
+            file.write(text.encode())
+    with atomic_file(directory / "tail.png") as file:
+        tail_figure(results).savefig(file, format="png")
+    names = [*texts, "tail.png", *_save_records(directory, results)]
+    typer.echo(f"wrote {', '.join(names)} to {directory}", err=True)
+
+
+def _save_records(directory: Path, results: Comparison) -> list[str]:
+    import numpy as np
+
+    from queue_env.report import atomic_file
+
+    names = []
+    for policy, result in results.items():
+        if result.records is not None:
+            names.append(f"records-{re.sub(r'[^A-Za-z0-9.=-]+', '_', policy)}.npz")
+            arrays: Any = result.records
+            with atomic_file(directory / names[-1]) as file:
+                np.savez_compressed(file, **arrays)
+    return names
+
+
+def _plain(value: Any) -> Any:
+    """The value in the types of JSON, with null for numbers that are not finite."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "tolist"):  # a NumPy scalar or array
+        return _plain(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value

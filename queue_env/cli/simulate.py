@@ -1,0 +1,153 @@
+"""The command `simulate`: a scenario or a trace, several policies on the same jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from queue_env.cli import options
+from queue_env.cli.inputs import check_writable, parse_count, parse_overrides
+from queue_env.cli.output import json_text, print_tables, save
+
+if TYPE_CHECKING:
+    from queue_env.result import Comparison
+    from queue_env.scenario import Scenario
+    from queue_env.workload import Workload
+
+__all__ = ["simulate"]
+
+ALL = "all"
+DEFAULT_POLICIES = ("srpt",)
+
+
+def simulate(
+    scenario: options.OptionalScenarioName = None,
+    policies: options.Policies = None,
+    jobs: options.Jobs = None,
+    seed: options.Seed = 0,
+    servers: options.Servers = None,
+    load: options.Load = None,
+    clock: options.Clock = None,
+    overrides: options.Overrides = None,
+    trace: options.Trace = None,
+    arrival: options.Arrival = None,
+    size: options.Size = None,
+    patience: options.Patience = None,
+    warmup: options.Warmup = None,
+    streams: options.Streams = None,
+    threads: options.Threads = None,
+    checkpoint: options.Checkpoint = None,
+    out: options.Out = None,
+    records: options.Records = False,
+    as_json: options.Json = False,
+) -> None:
+    """Simulate policies on the same jobs, and compare them.
+
+    Example: queue-env simulate high-load-2 --policy srpt --policy dynasplit --jobs 1e7 --out results
+
+    Example: queue-env simulate --trace jobs.csv --servers 4 --load 0.8 --policy all
+    """
+    _check_output(out, records)
+    run: dict[str, Any] = {
+        "seed": seed,
+        "warmup": None if warmup is None else parse_count("--warmup", warmup, least=0),
+        "streams": streams,
+        "threads": threads,
+        "checkpoint": checkpoint,
+        "records": records,
+    }
+    count = None if jobs is None else parse_count("--jobs", jobs)
+    source: Scenario | Workload
+    if trace is None:
+        _refuse_beside("SCENARIO", {"--arrival": arrival, "--size": size, "--patience": patience})
+        changes = {"servers": servers, "load": load, "clock": clock}
+        source = _scenario(scenario, changes, overrides or ())
+        run["jobs"] = count
+    else:
+        _refuse_beside("--trace", {"SCENARIO": scenario, "--set": overrides})
+        columns = {"arrival": arrival, "size": size, "patience": patience}
+        source = _workload(trace, servers, load, count, columns)
+        run |= {"servers": servers, "clock": clock}
+    _report(_simulate(source, policies or DEFAULT_POLICIES, run), out, as_json)
+
+
+def _check_output(out: Path | None, records: bool) -> None:
+    if out is not None:
+        check_writable("--out", out)
+        from queue_env.report import require_matplotlib
+
+        require_matplotlib()
+    elif records:
+        raise ValueError("--records needs --out, the directory to write them to")
+
+
+def _refuse_beside(given: str, others: Mapping[str, object]) -> None:
+    for name, value in others.items():
+        if value is not None:
+            raise ValueError(f"{name} does not go with {given}, got {value!r}")
+
+
+def _scenario(name: str | None, changes: Mapping[str, Any], overrides: Sequence[str]) -> Scenario:
+    """The named scenario, with what --servers, --load, --clock and --set change."""
+    from queue_env.scenario import scenario
+
+    if name is None:
+        raise ValueError("SCENARIO or --trace must be given; `queue-env list` shows the scenarios")
+    given = {key: value for key, value in changes.items() if value is not None}
+    return scenario(name, **{**parse_overrides(overrides), **given})
+
+
+def _workload(
+    trace: Path, servers: int | None, load: float | None, limit: int | None, columns: Mapping[str, Any]
+) -> Workload:
+    from queue_env.trace import load_trace
+
+    if servers is None:
+        raise ValueError("--servers must be given with --trace")
+    return load_trace(trace, load=load, servers=None if load is None else servers, limit=limit, **columns)
+
+
+def _simulate(source: Scenario | Workload, policies: Sequence[str], run: Mapping[str, Any]) -> Comparison:
+    from queue_env.rules import reference_policies
+    from queue_env.simulate import simulate as run_policies
+
+    names: list[str] = []
+    for policy in policies:
+        names += reference_policies(source, run.get("servers")) if policy == ALL else [policy]
+    return run_policies(source, list(dict.fromkeys(names)), **run)
+
+
+def _report(results: Comparison, out: Path | None, as_json: bool) -> None:
+    """Print and save the results; end as interrupted if they are those of an interrupted run."""
+    from queue_env.report import difference_table, headline, result_tables, speed
+
+    tables = result_tables(results)
+    if len(results) > 1:
+        tables.append(difference_table(results))
+    document = _document(results)
+    if as_json:
+        typer.echo(document)
+    else:
+        print_tables(tables, headline(results))
+        typer.echo(f"\n{speed(results)}")
+    if out is not None:
+        save(out, results, tables, document)
+    if any(result.interrupted for result in results.values()):
+        kept = ", ".join(f"{policy} {result.jobs:,}" for policy, result in results.items())
+        raise KeyboardInterrupt(f"kept of the jobs: {kept}")
+
+
+def _document(results: Comparison) -> str:
+    from queue_env.report import paired_differences
+
+    first = next(iter(results))
+    differences = [
+        {"policy": policy, "less": first, "quantity": quantity, **interval._asdict()}
+        for policy, quantities in paired_differences(results).items()
+        for quantity, interval in quantities.items()
+    ]
+    summaries = list(results.to_dict().values())
+    return json_text("simulate", results=summaries, differences=differences)

@@ -1,0 +1,393 @@
+"""The clock, the order of events, jobs coming and going, patience: what all families share."""
+
+import numpy as np
+
+from queue_env.kernel import heaps
+from queue_env.kernel.compile import jit, jit_apart
+from queue_env.kernel.layout import (
+    ABANDONED,
+    ABANDONMENT,
+    ANCHOR,
+    ARRIVAL,
+    BIN_BITS,
+    BINS,
+    COMPLETION,
+    DONE,
+    FRACTIONAL_CLOCK,
+    GROW,
+    INDEX,
+    LEVELS,
+    LOSS,
+    LOWEST_OCTAVE,
+    NEED_ARRIVALS,
+    NO_CLOCK,
+    QUEUE_CLOCK,
+    REMAINING,
+    SERVED,
+    SHARING,
+    SOJOURN_CLOCK,
+    SWITCH,
+    Array,
+    Floats,
+    Memory,
+)
+
+# A duration below this share of the clock's reading would lose digits when added to it; the clock is then set to zero.
+FINE = 2.0**-40
+
+# ---- clock ----------------------------------------------------------------------------------------------------------------
+
+
+@jit
+def advance(s: Array, time: float) -> None:
+    """Move the clock to `time`, and the areas under the number in system and the capacity in use with it."""
+    elapsed = time - s["now"]
+    s["elapsed"] = elapsed
+    s["number_area"] += s["number"] * elapsed
+    s["busy_area"] += s["busy"] * elapsed
+    s["now"] = time
+
+
+@jit
+def absolute_time(s: Array) -> float:
+    """Return the time since the workload's zero."""
+    now: float = s["origin"] + (s["origin_low"] + s["now"])
+    return now
+
+
+@jit_apart
+def shift_pair(high: float, low: float, amount: float) -> tuple[float, float]:
+    """Add to an unevaluated sum of two doubles, without loss (Knuth's two-sum)."""
+    total = high + amount
+    rest = total - high
+    low += (high - (total - rest)) + (amount - rest)
+    return total, low
+
+
+@jit_apart
+def shift_keys(heap: Array, count: int, amount: float) -> None:
+    """Add to every key of a heap."""
+    for i in range(count):
+        heap[i]["key"] += amount
+
+
+@jit_apart
+def rebase(m: Memory, s: Array) -> None:
+    """Make now the new origin of time, so that small durations keep their digits; O(jobs present)."""
+    now = s["now"]
+    for slot in range(s["highest"]):
+        job = m.jobs[slot]
+        job["arrival"] -= now
+        job["since"] -= now
+        job["clock_since"] -= now
+    family = s["family"]
+    if family == SHARING:
+        shift_keys(m.waiting, s["waiting"], -s["virtual"])
+        s["virtual"] = 0.0
+    if family == SHARING and s["clock"] == FRACTIONAL_CLOCK:
+        shift_keys(m.deadlines, s["deadlines"], -s["virtual_clock"])
+        s["virtual_clock"] = 0.0
+    else:
+        shift_keys(m.deadlines, s["deadlines"], -now)
+    if family == INDEX or family == ANCHOR or family == LEVELS:
+        shift_keys(m.service, s["in_service"], -now)
+    if family == INDEX and (s["order"] == REMAINING or s["order"] == LOSS):
+        shift_keys(m.worst, s["worst"], now)
+    if family == ANCHOR:
+        shift_keys(m.worst, s["worst"], now)
+        s["anchor_since"] -= now
+        s["anchor_finish"] -= now
+        s["partial_since"] -= now
+        s["partial_finish"] -= now
+    if family == LEVELS:
+        level = s["low_level"]
+        while level >= 0:
+            m.levels[level]["since"] -= now
+            level = m.levels[level]["above"]
+    s["switch_time"] -= now
+    s["last_arrival"] -= now
+    s["origin"], s["origin_low"] = shift_pair(s["origin"], s["origin_low"], now)
+    s["shift"], s["shift_low"] = shift_pair(s["shift"], s["shift_low"], -now)
+    s["now"] = 0.0
+
+
+@jit
+def keep_digits(m: Memory, s: Array, duration: float) -> None:
+    """Rebase if `duration` is too small beside the clock's reading to be added to it."""
+    if duration < s["now"] * FINE and duration > 0.0:
+        rebase(m, s)
+
+
+@jit
+def begin_chunk(m: Memory, s: Array) -> None:
+    """Take up a new chunk; in a stream its times count from the last arrival, which is now."""
+    if s["relative"] and s["next"] == 0:
+        rebase(m, s)
+        s["shift"] = 0.0
+        s["shift_low"] = 0.0
+
+
+# ---- order of events --------------------------------------------------------------------------------------------------------
+
+
+@jit
+def next_event(
+    m: Memory, s: Array, arrivals: Floats, completion: float, deadline: float, switch: float
+) -> int:
+    """Choose the next event, move the clock to it, and return its kind, or a status that ends the run.
+
+    Simultaneous events: completion, then abandonment, then a change of rates, then arrival.
+    """
+    if s["pending"] == 0:
+        return DONE
+    arrival = np.inf
+    if s["next"] < len(arrivals):
+        arrival = max((arrivals[s["next"]] + s["shift"]) + s["shift_low"], s["now"])
+    elif not s["draining"]:
+        return NEED_ARRIVALS
+    time = min(completion, deadline, switch, arrival)
+    horizon = (s["horizon"] - s["origin"]) - s["origin_low"]
+    if time > horizon:
+        advance(s, horizon)
+        return DONE
+    if time == np.inf:
+        return DONE
+    if completion == time:
+        advance(s, time)
+        return COMPLETION
+    if deadline == time:
+        advance(s, time)
+        return ABANDONMENT
+    if switch == time:
+        advance(s, time)
+        return SWITCH
+    if s["free"] == 0:
+        return GROW
+    advance(s, time)
+    return ARRIVAL
+
+
+# ---- arrivals ----------------------------------------------------------------------------------------------------------------
+
+
+@jit_apart
+def mark_window(s: Array) -> None:
+    """Note the areas at both ends of the window of time averages."""
+    number = s["arrived"]
+    if number == s["window_from"]:
+        s["window_start"] = absolute_time(s)
+        s["window_number"] = s["number_area"]
+        s["window_busy"] = s["busy_area"]
+        s["window_served"] = s["served"]
+        s["window_state"] = 1
+    if number == s["window_to"]:
+        s["window_end"] = absolute_time(s)
+        s["window_number_end"] = s["number_area"]
+        s["window_busy_end"] = s["busy_area"]
+        s["window_served_end"] = s["served"]
+        s["window_state"] = 2
+
+
+@jit
+def admit(m: Memory, s: Array, sizes: Floats, patience: Floats) -> int:
+    """Give the arriving job a slot and return it."""
+    mark_window(s)
+    size = sizes[s["next"]]
+    keep_digits(m, s, size / s["speed"])
+    limit = np.inf
+    if s["clock"] != NO_CLOCK:
+        limit = patience[s["next"]]
+        keep_digits(m, s, limit)
+    now = s["now"]
+    if now > s["last_arrival"] or s["arrived"] == 0:
+        s["epoch"] += 1
+    s["last_arrival"] = now
+    s["free"] -= 1
+    slot = m.free[s["free"]]
+    if slot >= s["highest"]:
+        s["highest"] = slot + 1
+    job = m.jobs[slot]
+    job["number"] = s["arrived"]
+    job["epoch"] = s["epoch"]
+    job["size"] = size
+    job["remaining"] = size
+    job["arrival"] = now
+    job["since"] = now
+    job["waited"] = 0.0
+    job["patience"] = limit
+    job["clock_since"] = now
+    job["clock_rate"] = 0.0
+    s["arrived"] += 1
+    s["next"] += 1
+    s["number"] += 1
+    return int(slot)
+
+
+# ---- queue and service -----------------------------------------------------------------------------------------------------
+
+
+@jit
+def leave_queue(m: Memory, s: Array, slot: int) -> None:
+    """Note that a job's rate becomes positive."""
+    job = m.jobs[slot]
+    job["waited"] += s["now"] - job["since"]
+    if s["recording"]:
+        note_start(s, m.records, job["number"])
+
+
+@jit_apart
+def note_start(s: Array, records: Array, number: int) -> None:
+    """Record the start of a job that is served for the first time."""
+    if number < len(records) and np.isnan(records[number]["start_time"]):
+        records[number]["start_time"] = absolute_time(s)
+
+
+@jit
+def enter_queue(m: Memory, s: Array, slot: int) -> None:
+    """Note that a job's rate becomes zero."""
+    m.jobs[slot]["since"] = s["now"]
+
+
+# ---- patience ----------------------------------------------------------------------------------------------------------------
+
+
+@jit
+def clear_deadline(m: Memory, s: Array, slot: int) -> None:
+    """Forget a job's deadline, if it has one."""
+    if m.deadline_place[slot] >= 0:
+        heaps.remove(m.deadlines, m.deadline_place, s["deadlines"], slot)
+        s["deadlines"] -= 1
+
+
+@jit
+def set_clock(m: Memory, s: Array, slot: int, share: float) -> None:
+    """Let a job's patience clock run as its kind says for a job that gets `share` of a server."""
+    if s["clock"] != NO_CLOCK:
+        change_clock(m, s, slot, share)
+
+
+@jit_apart
+def change_clock(m: Memory, s: Array, slot: int, share: float) -> None:
+    """Do the work of `set_clock` for jobs that have patience."""
+    kind = s["clock"]
+    rate = 1.0
+    if kind == QUEUE_CLOCK:
+        rate = 1.0 if share == 0.0 else 0.0
+    elif kind == FRACTIONAL_CLOCK:
+        rate = 1.0 - share
+    job = m.jobs[slot]
+    if rate == job["clock_rate"]:
+        return
+    left = max(job["patience"] - job["clock_rate"] * (s["now"] - job["clock_since"]), 0.0)
+    clear_deadline(m, s, slot)
+    if rate > 0.0:
+        keep_digits(m, s, left / rate)
+    job["patience"] = left
+    job["clock_since"] = s["now"]
+    job["clock_rate"] = rate
+    if rate > 0.0 and left < np.inf:
+        heaps.push(m.deadlines, m.deadline_place, s["deadlines"], s["now"] + left / rate, job["number"], slot)
+        s["deadlines"] += 1
+
+
+@jit
+def first_deadline(m: Memory, s: Array) -> float:
+    """Return the time of the next abandonment, or infinity."""
+    if s["deadlines"] > 0:
+        time: float = m.deadlines[0]["key"]
+        return time
+    return np.inf
+
+
+# ---- departures ----------------------------------------------------------------------------------------------------------------
+
+
+@jit
+def bin_of(value: float) -> int:
+    """Return the histogram bin of a positive value, from the exponent and the first bits of its significand."""
+    bits = np.float64(value).view(np.int64) >> (52 - BIN_BITS)
+    return int(min(max(bits - ((1023 + LOWEST_OCTAVE) << BIN_BITS), 0), BINS - 1))
+
+
+@jit
+def count_served(m: Memory, s: Array, row: int, slot: int, response: float) -> None:
+    """Add a served job to the statistics."""
+    stats = m.stats[row]
+    size = m.jobs[slot]["size"]
+    slowdown = response / size
+    stats["served"] += 1
+    stats["response_sum"] += response
+    stats["response_square_sum"] += response * response
+    stats["slowdown_sum"] += slowdown
+    stats["slowdown_square_sum"] += slowdown * slowdown
+    stats["size_sum"] += size
+    if response > stats["response_max"]:
+        stats["response_max"] = response
+    if slowdown > stats["slowdown_max"]:
+        stats["slowdown_max"] = slowdown
+    m.response_counts[row, bin_of(response)] += 1
+    m.slowdown_counts[row, bin_of(slowdown)] += 1
+
+
+@jit
+def count(m: Memory, s: Array, slot: int, outcome: int, response: float) -> None:
+    """Add a departing job to the statistics and the records, if it is one of the counted."""
+    job = m.jobs[slot]
+    number = job["number"]
+    if number < s["counted_from"] or number >= s["counted_to"]:
+        return
+    s["pending"] -= 1
+    row = 0
+    if s["rows"] > 1:
+        row = min((number - s["counted_from"]) // s["row_size"], s["rows"] - 1)
+    stats = m.stats[row]
+    waited = job["waited"]
+    stats["counted"] += 1
+    stats["waiting_sum"] += waited
+    stats["waiting_square_sum"] += waited * waited
+    if waited > 0.0:
+        stats["waited"] += 1
+    if outcome == SERVED:
+        count_served(m, s, row, slot, response)
+    else:
+        stats["abandoned"] += 1
+        stats["abandoned_time_sum"] += response
+    if s["recording"]:
+        note_departure(s, m.records, number, waited, outcome)
+
+
+@jit_apart
+def note_departure(s: Array, records: Array, number: int, waited: float, outcome: int) -> None:
+    """Record how a job left."""
+    record = records[number]
+    record["departure_time"] = absolute_time(s)
+    record["waiting_time"] = waited
+    record["outcome"] = outcome
+
+
+@jit
+def depart(m: Memory, s: Array, slot: int, outcome: int, remaining: float) -> None:
+    """Let a job go: its waiting is complete in ``waited``, and it is in no heap but perhaps that of deadlines."""
+    job = m.jobs[slot]
+    response = s["now"] - job["arrival"]
+    if outcome == SERVED:
+        # The clock's rounding must not make a job faster than its size.
+        response = max(response, job["size"] / s["speed"])
+        s["served"] += 1
+    s["sojourn"] += response
+    s["work_done"] += job["size"] - remaining
+    if s["clock"] != NO_CLOCK:
+        clear_deadline(m, s, slot)
+    count(m, s, slot, outcome, response)
+    job["number"] = -1
+    m.free[s["free"]] = slot
+    s["free"] += 1
+    s["number"] -= 1
+
+
+@jit
+def abandon_from_queue(m: Memory, s: Array, slot: int) -> None:
+    """Let a job go that is in the queue."""
+    job = m.jobs[slot]
+    job["waited"] += s["now"] - job["since"]
+    depart(m, s, slot, ABANDONED, job["remaining"])

@@ -1,0 +1,217 @@
+"""The memory of one simulated system: structured arrays that the caller allocates and the kernel fills.
+
+Everything the kernel knows between two calls lies in a `Memory`, so copying its arrays is a checkpoint and putting them
+back continues bit for bit.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.void]
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+# ---- what a run returns -------------------------------------------------------------------------------------------
+DONE = 0  # every counted job has left, or the horizon is reached, or nothing can happen any more
+NEED_ARRIVALS = 1  # the chunk is used up
+GROW = 2  # no free slot for the next job: enlarge the memory and call again
+BAD_RATES = 3  # a user's allocation broke 0 <= v <= 1 or sum v <= n
+
+# ---- events, in the order in which simultaneous ones happen ---------------------------------------------------------
+COMPLETION = 10
+ABANDONMENT = 11
+SWITCH = 12  # rates change without a job coming or going
+ARRIVAL = 13
+
+# ---- families of policies: each has its own data structure ------------------------------------------------------------
+INDEX = 0  # the n best by an index at rate 1
+ANCHOR = 1  # one job at a rate of its own, SRPT for the rest
+SHARING = 2  # equal shares
+LEVELS = 3  # least attained service first
+RATES = 4  # rates handed in by the user's function
+
+# ---- orders of the index family -------------------------------------------------------------------------------------
+EARLIEST = 0
+LATEST = 1
+REMAINING = 2
+SIZE = 3
+LOSS = 4  # two classes, no waiting room
+USER_STATIC = 5  # the user's index, of what does not change in service
+USER_DYNAMIC = 6  # the user's index, of what changes in service
+
+# ---- how the anchor family sets the anchor's rate -----------------------------------------------------------------------
+SPLIT = 0
+THRESHOLD = 1
+DYNASPLIT = 2
+BACKLOG = 3
+USER_RATE = 4
+LOG_MARGIN = 0
+POWER_MARGIN = 1
+CONSTANT_MARGIN = 2
+
+# ---- patience clocks --------------------------------------------------------------------------------------------------
+NO_CLOCK = 0
+QUEUE_CLOCK = 1
+FRACTIONAL_CLOCK = 2
+SOJOURN_CLOCK = 3
+
+# ---- outcomes, and where a job is -----------------------------------------------------------------------------------------
+SERVED = 0
+ABANDONED = 1
+PRESENT = 2
+IN_QUEUE = 0
+IN_SERVICE = 1
+AS_PARTIAL = 2
+AS_ANCHOR = 3
+
+# ---- histograms: 2^7 bins an octave, from 2^-40 to 2^60 -------------------------------------------------------------------
+BIN_BITS = 7
+LOWEST_OCTAVE = -40
+HIGHEST_OCTAVE = 60
+BINS = (HIGHEST_OCTAVE - LOWEST_OCTAVE) << BIN_BITS
+
+SMALL = 32  # up to so many servers, those in service lie in one sorted array
+
+
+def _record(floats: str, ints: str) -> np.dtype[np.void]:
+    return np.dtype([(name, "f8") for name in floats.split()] + [(name, "i8") for name in ints.split()])
+
+
+ENTRY = _record("key", "tie slot")
+JOB = _record(
+    # time of arrival, of entering the queue, of the last change of the patience clock: all relative to the origin
+    "size remaining arrival since waited key patience clock_since clock_rate",
+    "number epoch where child sibling previous level",
+)
+LEVEL = _record("attained since rate idle", "count root below above")
+SYSTEM = _record(
+    # clock: absolute time = origin + (origin_low + now); a chunk's time + shift + shift_low is relative to the origin
+    "now elapsed origin origin_low shift shift_low last_arrival horizon "
+    # model
+    "speed spare share shortest "
+    # anchor family
+    "anchor_rate anchor_remaining anchor_low anchor_since anchor_finish gamma threshold switch_time "
+    "partial_rate partial_remaining partial_since partial_finish backlog "
+    # sharing
+    "virtual virtual_clock "
+    # measures
+    "busy number_area busy_area sojourn work_done "
+    "window_start window_end window_number window_busy window_number_end window_busy_end",
+    "family order preemptive lossy clock servers capacity dual relative "
+    "next draining number arrived epoch served free highest in_service worst waiting deadlines giants "
+    "anchor partial switched rate_kind "
+    "level_free low_level high_full partial_level full_count "
+    "counted_from counted_to pending rows row_size recording "
+    "window_from window_to window_served window_served_end window_state",
+)
+STATS = _record(
+    "response_sum response_square_sum response_max slowdown_sum slowdown_square_sum slowdown_max "
+    "waiting_sum waiting_square_sum size_sum abandoned_time_sum",
+    "counted served abandoned present waited",
+)
+RECORD = _record("start_time departure_time waiting_time", "outcome")
+
+
+class Memory(NamedTuple):
+    """All arrays of one system; the kernel's functions take it as their first argument.
+
+    Attributes:
+        system: `(1,)` of `SYSTEM`, the scalars.
+        jobs: `(slots,)` of `JOB`.
+        free: `(slots,)` stack of free slots.
+        service, worst: heaps (or the sorted array) of jobs in service, by finish and by who is preempted first.
+        waiting, deadlines: heaps of waiting jobs by priority, and of running patience clocks by their end.
+        giants: heap of candidates for the anchor's role, largest first, with entries of departed jobs left in.
+        levels, level_free: levels of attained service.
+        service_place, worst_place, waiting_place, deadline_place, giant_place: `(slots,)`, positions in the heaps.
+        order: `(slots,)` slots in arrival order, for user allocations.
+        scratch: `(4, slots)` sizes, remaining, ages and rates handed to a user's allocation.
+        parameters: `(k,)` the policy's numbers.
+        stats: `(rows,)` of `STATS`.
+        response_counts, slowdown_counts: `(rows, BINS)`.
+        records: `(jobs,)` of `RECORD`, or of length 0.
+    """
+
+    system: Array
+    jobs: Array
+    free: Ints
+    service: Array
+    worst: Array
+    waiting: Array
+    deadlines: Array
+    giants: Array
+    levels: Array
+    level_free: Ints
+    service_place: Ints
+    worst_place: Ints
+    waiting_place: Ints
+    deadline_place: Ints
+    giant_place: Ints
+    order: Ints
+    scratch: Floats
+    parameters: Floats
+    stats: Array
+    response_counts: Ints
+    slowdown_counts: Ints
+    records: Array
+
+
+def allocate(slots: int, rows: int = 1, records: int = 0, parameters: Floats | None = None) -> Memory:
+    """Allocate the memory of an empty system.
+
+    Args:
+        slots: jobs that can be present before the memory has to grow.
+        rows: rows of statistics.
+        records: jobs of which a record is kept.
+        parameters: the policy's numbers.
+
+    Returns:
+        Zeroed arrays, with the stacks of free slots and levels filled.
+    """
+    places = [np.full(slots, -1, dtype=np.int64) for _ in range(5)]
+    memory = Memory(
+        np.zeros(1, SYSTEM),
+        np.zeros(slots, JOB),
+        np.arange(slots, dtype=np.int64)[::-1].copy(),
+        *(np.zeros(slots + 1, ENTRY) for _ in range(4)),
+        np.zeros(4 * slots, ENTRY),
+        np.zeros(slots, LEVEL),
+        np.arange(slots, dtype=np.int64)[::-1].copy(),
+        *places,
+        np.zeros(slots, dtype=np.int64),
+        np.zeros((4, slots)),
+        np.zeros(0) if parameters is None else parameters,
+        np.zeros(rows, STATS),
+        np.zeros((rows, BINS), dtype=np.int64),
+        np.zeros((rows, BINS), dtype=np.int64),
+        np.zeros(records, RECORD),
+    )
+    memory.jobs["number"] = -1
+    memory.records["start_time"] = np.nan
+    memory.records["departure_time"] = np.nan
+    memory.records["outcome"] = PRESENT
+    system = memory.system
+    system["free"] = slots
+    system["level_free"] = slots
+    return memory
+
+
+def enlarge(memory: Memory) -> Memory:
+    """Return a memory with twice the slots and the same content."""
+    slots = len(memory.jobs)
+    larger = allocate(2 * slots, rows=1, parameters=memory.parameters)
+    kept = {name: getattr(memory, name) for name in ("system", "stats", "response_counts", "slowdown_counts", "records")}
+    for name in ("jobs", "service", "worst", "waiting", "deadlines", "giants", "levels", "order"):
+        old = getattr(memory, name)
+        getattr(larger, name)[: len(old)] = old
+    for name in ("service_place", "worst_place", "waiting_place", "deadline_place", "giant_place"):
+        getattr(larger, name)[:slots] = getattr(memory, name)
+    for stack, count in (("free", "free"), ("level_free", "level_free")):
+        used = int(memory.system[count][0])
+        # New slots go below the old free ones, so that the old ones are used first, as without growth.
+        getattr(larger, stack)[:slots] = np.arange(2 * slots - 1, slots - 1, -1)
+        getattr(larger, stack)[slots : slots + used] = getattr(memory, stack)[:used]
+        memory.system[count] += slots
+    return larger._replace(**kept)

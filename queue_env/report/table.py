@@ -1,0 +1,118 @@
+"""A table as rows of cells, its forms for terminal, Markdown and CSV, and files that are never half there."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias
+
+from queue_env.tail import Interval
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+__all__ = ["Cell", "Table", "atomic_file", "csv_text", "markdown", "rich_table"]
+
+Cell: TypeAlias = str | float | Interval | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells under titles.
+
+    Attributes:
+        title: what the table shows, for people.
+        columns: titles of the columns; the first names the rows.
+        rows: cells; a number, an interval, a text, or None where there is nothing to say.
+        group: put before the titles of the columns in CSV, where several tables share one line.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    group: str = ""
+
+
+def rich_table(table: Table) -> RichTable:
+    """The table for a terminal."""
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    shown = RichTable(title=table.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    for index, column in enumerate(table.columns):
+        numeric = any(not isinstance(row[index], str | None) for row in table.rows)
+        shown.add_column(Text(column), justify="right" if numeric else "left")
+    for row in table.rows:
+        shown.add_row(*(Text(_text(cell)) for cell in row))
+    return shown
+
+
+def markdown(table: Table) -> str:
+    """The table in GitHub's Markdown, under its title."""
+    lines = [list(table.columns), ["---"] * len(table.columns)]
+    lines += [[_text(cell).replace("|", "\\|") for cell in row] for row in table.rows]
+    return f"**{table.title}**\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def csv_text(tables: Sequence[Table]) -> str:
+    """All tables side by side as CSV: a line for each name in their first columns, numbers with all digits.
+
+    A column with intervals becomes three: the value, `... low` and `... high`.
+    """
+    lines: dict[str, dict[str, Cell]] = {}
+    header = [tables[0].columns[0]]
+    for table in tables:
+        for index, column in list(enumerate(table.columns))[1:]:
+            cells = [row[index] for row in table.rows]
+            ends = ("", " low", " high") if any(isinstance(cell, Interval) for cell in cells) else ("",)
+            titles = [f"{table.group} {column}{end}".strip() for end in ends]
+            header += titles
+            for row, cell in zip(table.rows, cells, strict=True):
+                numbers = cell if isinstance(cell, Interval) else (cell,)
+                lines.setdefault(str(row[0]), {}).update(zip(titles, numbers, strict=False))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, header, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({header[0]: name, **line} for name, line in lines.items())
+    return text.getvalue()
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a file beside `path` that takes its place when all is written, and vanishes on an error."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with open(handle, "wb") as file:
+            yield file
+        os.chmod(name, 0o644)  # mkstemp lets only the owner read
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def _text(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, Interval):
+        return _interval_text(cell)
+    return cell if isinstance(cell, str) else f"{cell:.4g}"
+
+
+def _interval_text(interval: Interval) -> str:
+    """The value and the half-width, rounded to two digits of the half-width."""
+    value, half_width = interval.value, interval.half_width
+    if not (math.isfinite(value) and math.isfinite(half_width) and half_width > 0):
+        return f"{value:.4g}"
+    decimals = 1 - math.floor(math.log10(half_width))
+    if not 0 <= decimals <= 6:
+        return f"{value:.4g} ± {half_width:.2g}"
+    return f"{value:.{decimals}f} ± {half_width:.{decimals}f}"

@@ -1,0 +1,347 @@
+"""Policies by name and parameters: the one table of what they are, and their translation for the kernel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from queue_env.kernel import layout
+
+if TYPE_CHECKING:
+    from queue_env.distributions import Law
+    from queue_env.scenario import Scenario
+    from queue_env.workload import Workload
+    from queue_env.user_policies import UserPolicy
+
+PAPER_D = "Li, Harchol-Balter, Scheller-Wolf, DynaSPLIT (2026)"
+PAPER_I = "On the SRPT scheduling discipline in many-server queues with impatient customers"
+MARGINS = {"log": layout.LOG_MARGIN, "power": layout.POWER_MARGIN, "constant": layout.CONSTANT_MARGIN}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a policy.
+
+    Attributes:
+        name: as written in ``"policy:name=value"``.
+        meaning: one line.
+        default: the value when it is not given, or None for one that depends on the scenario (``meaning`` says how).
+        low, high: the allowed range, ends excluded.
+        words: the allowed words, for a parameter that is no number.
+    """
+
+    name: str
+    meaning: str
+    default: float | str | None = None
+    low: float = 0.0
+    high: float = math.inf
+    words: tuple[str, ...] = ()
+
+    def read(self, policy: str, value: object) -> float | str:
+        """Check a value and return it as a number or word."""
+        if self.words:
+            if value not in self.words:
+                raise ValueError(f"{policy}: {self.name}={value!r}, allowed: {', '.join(self.words)}")
+            return str(value)
+        try:
+            number = float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            number = math.nan
+        if not self.low < number < self.high:
+            allowed = f"a number above {self.low:g}" + (f" and below {self.high:g}" if self.high < math.inf else "")
+            raise ValueError(f"{policy}: {self.name}={value!r}, allowed: {allowed}")
+        return number
+
+
+@dataclass(frozen=True)
+class PolicyInfo:
+    """What a reference policy is.
+
+    Attributes:
+        name: its name.
+        law: the allocation rule in one line.
+        source: where it is defined.
+        kernel: the values of the kernel's ``SYSTEM`` record that select it.
+        parameters: its parameters.
+    """
+
+    name: str
+    law: str
+    source: str
+    kernel: Mapping[str, int] = field(hash=False)
+    parameters: tuple[Parameter, ...] = ()
+
+
+def _index(order: int, preemptive: bool, lossy: bool = False) -> dict[str, int]:
+    return {"family": layout.INDEX, "order": order, "preemptive": int(preemptive), "lossy": int(lossy)}
+
+
+def _anchor(rate_kind: int) -> dict[str, int]:
+    return {"family": layout.ANCHOR, "order": layout.REMAINING, "preemptive": 1, "rate_kind": rate_kind}
+
+
+_DELTA = Parameter("delta", "spare capacity; default n(1-load) of the scenario, or of the workload itself")
+_TABLE = (
+    PolicyInfo(
+        "fcfs", "the n earliest arrivals at rate 1; who is in service stays", "textbook", _index(layout.EARLIEST, False)
+    ),
+    PolicyInfo("lcfs", "latest arrival first, without preemption", "textbook", _index(layout.LATEST, False)),
+    PolicyInfo("plcfs", "latest arrival first, with preemption", "textbook", _index(layout.LATEST, True)),
+    PolicyInfo(
+        "srpt",
+        "the n smallest remaining sizes at rate 1",
+        "Grosof, Scully, Harchol-Balter, SRPT for multiserver systems (2018)",
+        _index(layout.REMAINING, True),
+    ),
+    PolicyInfo("psjf", "the n smallest original sizes, with preemption", "textbook", _index(layout.SIZE, True)),
+    PolicyInfo("sjf", "the n smallest original sizes, without preemption", "textbook", _index(layout.SIZE, False)),
+    PolicyInfo("ps", "every job at rate min(1, n/N)", "textbook", {"family": layout.SHARING}),
+    PolicyInfo(
+        "las",
+        "least attained service first; jobs level with one another share",
+        "textbook (foreground-background)",
+        {"family": layout.LEVELS},
+    ),
+    PolicyInfo(
+        "split",
+        "one server runs the largest original size present, the others SRPT",
+        f"{PAPER_D} §1",
+        _anchor(layout.SPLIT),
+    ),
+    PolicyInfo(
+        "thresh-split",
+        "sizes above d to one server (FCFS), the rest to SRPT on n-1",
+        f"{PAPER_D} §1",
+        _anchor(layout.THRESHOLD),
+        (Parameter("d", "the threshold; default: each server, large or small, gets the same load"),),
+    ),
+    PolicyInfo(
+        "dynasplit",
+        "the anchor at delta - margin(size), the n-1 smallest others at 1, the n-th at what is left",
+        f"{PAPER_D} §3.1",
+        _anchor(layout.DYNASPLIT),
+        (
+            _DELTA,
+            Parameter(
+                "margin",
+                "log: delta/(shape+ln(1+z)); power: delta/2 (1+z)^-shape; constant: delta*shape",
+                "log",
+                words=tuple(MARGINS),
+            ),
+            Parameter("shape", "of the margin; default 2 (log), 0.5 (power), 0.25 (constant)"),
+        ),
+    ),
+    PolicyInfo(
+        "backlog-split",
+        "as dynasplit, but the anchor at 1 while the others' work is below b z^kappa, else at 0",
+        "this project",
+        _anchor(layout.BACKLOG),
+        (
+            Parameter("b", "factor of the threshold", 1.0),
+            Parameter("kappa", "exponent of the anchor's size", 0.3, low=-math.inf),
+        ),
+    ),
+    PolicyInfo(
+        "super-server",
+        "SRPT on one server of speed n: a bound, not a policy of n servers",
+        f"{PAPER_D} §2.2",
+        _index(layout.REMAINING, True),
+    ),
+    PolicyInfo(
+        "loss-priority",
+        "no waiting room: sizes up to tau preempt larger ones; who cannot be served is lost",
+        f"{PAPER_I}, system L",
+        _index(layout.LOSS, True, lossy=True),
+        (Parameter("tau", "the class boundary; default, in overload: E[S; S<=tau] = E[S]/load"),),
+    ),
+)
+POLICIES: dict[str, PolicyInfo] = {info.name: info for info in _TABLE}
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A policy with the parameters that were given for it; `label` names it in tables."""
+
+    name: str
+    parameters: Mapping[str, float | str] = field(default_factory=dict, hash=False)
+    user: UserPolicy | None = None
+
+    @property
+    def label(self) -> str:
+        """The policy as it can be written on a command line."""
+        given = ",".join(f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in self.parameters.items())
+        return f"{self.name}:{given}" if given else self.name
+
+
+def parse_policy(spec: Any) -> Policy:
+    """Read a policy.
+
+    Args:
+        spec: a name with parameters, ``"thresh-split:d=10"`` or ``"backlog-split:b=1,kappa=0.3"``; a mapping,
+            ``{"policy": "thresh-split", "d": 10}``; or a policy made by `index_policy`, `anchor_policy` or
+            `allocation_policy`.
+
+    Raises:
+        ValueError: the name, a parameter or a value is not allowed; says what is.
+    """
+    if isinstance(spec, Policy):
+        return spec
+    if hasattr(spec, "function") and hasattr(spec, "family"):
+        return Policy(spec.name, {}, spec)
+    name, given = _split(spec)
+    if name not in POLICIES:
+        close = get_close_matches(name, POLICIES, n=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise ValueError(f"policy={name!r} is not known; {hint}allowed: {', '.join(POLICIES)}")
+    known = {parameter.name: parameter for parameter in POLICIES[name].parameters}
+    for key in given:
+        if key not in known:
+            allowed = ", ".join(known) or "none"
+            raise ValueError(f"{name}: parameter {key!r} is not known, allowed: {allowed}")
+    return Policy(name, {key: known[key].read(name, value) for key, value in given.items()})
+
+
+def _split(spec: Any) -> tuple[str, dict[str, Any]]:
+    if isinstance(spec, Mapping):
+        given = dict(spec)
+        if "policy" not in given:
+            raise ValueError(f"policy={spec!r}, allowed: a mapping with the key 'policy'")
+        return str(given.pop("policy")), given
+    if not isinstance(spec, str):
+        raise ValueError(f"policy={spec!r}, allowed: a name with parameters such as 'thresh-split:d=2', or a mapping")
+    name, _, rest = spec.strip().partition(":")
+    given = {}
+    for part in filter(None, (piece.strip() for piece in rest.split(","))):
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise ValueError(f"policy={spec!r}: {part!r} is not of the form name=value")
+        given[key.strip()] = value.strip()
+    return name.strip(), given
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the kernel needs to know of a policy on a system.
+
+    Attributes:
+        policy: the policy, its parameters as given.
+        kernel: values for the ``SYSTEM`` record.
+        speed: of each server.
+        spare: delta = n(1-load).
+        parameters: the policy's numbers, shape (k,).
+    """
+
+    policy: Policy
+    kernel: Mapping[str, int]
+    speed: float
+    spare: float
+    parameters: np.ndarray[Any, np.dtype[np.float64]]
+
+
+def set_up(policy: Policy, servers: int, spare: float, sizes: Law) -> Setting:
+    """Resolve a policy for a system.
+
+    Args:
+        policy: the policy.
+        servers: number of servers n.
+        spare: delta = n(1-load), used where the policy does not give its own.
+        sizes: law of the sizes, for defaults that depend on it.
+
+    Raises:
+        ValueError: the policy cannot run on this system; says why.
+    """
+    super_server = policy.name == "super-server" and policy.user is None
+    spare = float(policy.parameters.get("delta", spare))
+    kernel = dict(policy.user.kernel if policy.user is not None else POLICIES[policy.name].kernel)
+    one_aside = kernel["family"] == layout.ANCHOR
+    kernel["servers"] = 1 if super_server else servers
+    kernel["capacity"] = kernel["servers"] - one_aside
+    kernel["dual"] = int(kernel["capacity"] > layout.SMALL)
+    numbers = policy.user.parameters if policy.user is not None else _numbers(policy, servers, spare, sizes)
+    return Setting(policy, kernel, float(servers) if super_server else 1.0, spare, np.array(numbers, dtype=np.float64))
+
+
+def _numbers(policy: Policy, servers: int, spare: float, sizes: Law) -> tuple[float, ...]:
+    given = policy.parameters
+    if policy.name == "thresh-split":
+        return (_threshold(given.get("d"), servers, spare, sizes),)
+    if policy.name == "dynasplit":
+        return _margin(given, spare)
+    if policy.name == "backlog-split":
+        return (float(given.get("b", 1.0)), float(given.get("kappa", 0.3)))
+    if policy.name == "loss-priority":
+        return (_class_boundary(given.get("tau"), servers, spare, sizes),)
+    return ()
+
+
+def _threshold(given: float | str | None, servers: int, spare: float, sizes: Law) -> float:
+    if servers < 2:
+        raise ValueError(f"thresh-split: servers={servers}, allowed: at least 2, one for each kind of job")
+    if given is None:
+        return _truncation(sizes, (servers - 1) / servers)
+    d = float(given)
+    work = (servers - spare) / sizes.mean
+    small = work * float(sizes.truncated_mean(d))
+    large = (servers - spare) - small
+    if spare > 0 and (small >= servers - 1 or large >= 1):
+        raise ValueError(
+            f"thresh-split: d={d:g} overloads one side: work {small:.3g} on {servers - 1} servers for sizes up to d, "
+            f"{large:.3g} on one server for the rest; allowed: less than the servers on either side"
+        )
+    return d
+
+
+def _margin(given: Mapping[str, float | str], spare: float) -> tuple[float, float]:
+    if not spare > 0:
+        raise ValueError(f"dynasplit: delta={spare:g}, allowed: above 0 (a load below 1, or delta given)")
+    kind = str(given.get("margin", "log"))
+    shape = float(given.get("shape", {"log": 2.0, "power": 0.5, "constant": 0.25}[kind]))
+    if kind == "log" and shape < 2:
+        raise ValueError(f"dynasplit: shape={shape:g}, allowed: at least 2, so that the margin is at most delta/2")
+    if kind == "constant" and shape > 0.5:
+        raise ValueError(f"dynasplit: shape={shape:g}, allowed: at most 0.5, so that the margin is at most delta/2")
+    return float(MARGINS[kind]), shape
+
+
+def _class_boundary(given: float | str | None, servers: int, spare: float, sizes: Law) -> float:
+    if given is not None:
+        return float(given)
+    if spare >= 0:
+        raise ValueError(f"loss-priority: tau is not given and load={1 - spare / servers:g}; allowed: tau, or a load above 1")
+    return _truncation(sizes, servers / (servers - spare))
+
+
+def _truncation(sizes: Law, share: float) -> float:
+    """Return x with E[S; S<=x] = share of E[S]."""
+    low, high = sizes.support
+    high = min(high, float(sizes.tail_quantile(1e-300)))
+    if sizes.has_atoms:
+        points = np.unique(sizes.tail_quantile(np.linspace(1, 0, 4097)))
+        below = points[sizes.truncated_mean(points) <= share * sizes.mean]
+        return float(below[-1]) if len(below) else float(points[0])
+    low = max(low, float(sizes.quantile(1e-12)))
+    root = brentq(lambda y: float(sizes.truncated_mean(math.exp(y))) - share * sizes.mean, math.log(low), math.log(high))
+    return math.exp(root)
+
+
+def reference_policies(source: Scenario | Workload, servers: int | None = None) -> list[str]:
+    """Return the labels of all reference policies that can run on a scenario, or on a workload with so many servers.
+
+    Left out are those that need spare capacity where there is none, and ``loss-priority`` where there is some.
+    """
+    from queue_env.plan import make_plan
+
+    names = []
+    for name in POLICIES:
+        try:
+            make_plan(source, [name], servers=servers)
+        except ValueError:
+            continue
+        names.append(name)
+    return names

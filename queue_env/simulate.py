@@ -1,0 +1,219 @@
+"""Run policies on a scenario or a workload: `simulate`."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from threading import Event
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queue_env.checkpoint import Checkpoint
+from queue_env.distributions.checks import refuse
+from queue_env.plan import Plan, Source, make_plan
+from queue_env.progress import Advance, job_progress
+from queue_env.result import Comparison, Result
+from queue_env.system import System
+from queue_env.workload import Chunk
+
+__all__ = ["simulate"]
+
+_MEASURES = ("window", "number_area", "busy_area", "served_in_window", "little_gaps")
+Finished = dict[str, NDArray[Any]]  # what one policy did on one stream
+
+
+class _StoppedError(Exception):
+    """The run was interrupted before this stream had ended."""
+
+
+@overload
+def simulate(source: Source, policy: Sequence[Any], **arguments: Any) -> Comparison: ...
+@overload
+def simulate(source: Source, policy: Any = "srpt", **arguments: Any) -> Result: ...
+def simulate(
+    source: Source,
+    policy: Any = "srpt",
+    *,
+    jobs: int | None = None,
+    seed: int = 0,
+    servers: int | None = None,
+    records: bool = False,
+    clock: str | None = None,
+    warmup: int | None = None,
+    streams: int | None = None,
+    threads: int | None = None,
+    horizon: float | None = None,
+    progress: bool | None = None,
+    checkpoint: str | Path | None = None,
+) -> Result | Comparison:
+    """Simulate one policy or several on the same jobs.
+
+    A scenario runs as independent streams, whatever the number of threads. Each begins empty; after its warm-up come its
+    counted jobs, and arrivals go on until all of these have left, so that large jobs are not cut off at the end. A
+    workload runs once, from its first arrival until the last job has left.
+
+    Args:
+        source: a scenario (its name, a mapping, or a `Scenario`), or a `Workload`.
+        policy: a name with parameters (``"thresh-split:d=2"``), a mapping, a policy of your own, or a list of these.
+        jobs: counted jobs of a scenario, 1,000,000 if not given.
+        seed: of the streams; the same seed gives the same jobs for every policy, and the same result to the bit.
+        servers: number of servers; needed for a workload.
+        records: whether to keep a record of every job, in ``result.records``: arrays in job order ``arrival_time``, ``size``,
+            ``patience`` (if any), ``start_time`` (when it first got service), ``departure_time``, ``waiting_time`` (time at
+            rate zero), ``outcome`` (0 served, 1 abandoned or lost, 2 still present); NaN where there is none. One stream,
+            no warm-up.
+        clock: patience clock: ``"queue"``, ``"fractional"`` or ``"sojourn"``; the scenario's own if not given.
+        warmup: jobs of each stream before the counted ones; a tenth of them if not given.
+        streams: independent streams; 20 from 400,000 jobs on, else one, cut into 20 batches.
+        threads: streams run at once; one for each core if not given. Does not change the result.
+        horizon: time at which every stream ends at the latest.
+        progress: whether to show a bar; only on a terminal, if not given.
+        checkpoint: file that keeps the finished streams, and from which a run with the same arguments goes on.
+
+    Returns:
+        A `Result`, or for a list of policies a `Comparison`, which maps labels to results.
+
+    Raises:
+        ValueError: an argument is not allowed; says which, its value, and what is.
+        KeyboardInterrupt: interrupted before a stream had ended; otherwise the result is of the streams that had.
+    """
+    several = isinstance(policy, Sequence) and not isinstance(policy, str)
+    plan = make_plan(
+        source,
+        list(policy) if several else [policy],
+        jobs=jobs,
+        seed=seed,
+        servers=servers,
+        clock=clock,
+        records=records,
+        warmup=warmup,
+        streams=streams,
+        horizon=horizon,
+    )
+    if threads is not None and (isinstance(threads, bool) or not hasattr(threads, "__index__") or threads < 1):
+        refuse("simulate", "threads", "an integer of at least 1", threads)
+    if checkpoint is not None and records:
+        refuse("simulate", "checkpoint", "None with records, which are not kept in it", checkpoint)
+    kept = None if checkpoint is None else Checkpoint(Path(checkpoint), plan.identity())
+    began = time.perf_counter()
+    with job_progress(plan.total, "simulating", progress) as advance:
+        finished = _run_streams(plan, threads or os.cpu_count() or 1, advance, kept)
+    seconds = time.perf_counter() - began
+    results = [_result(plan, i, finished, seconds) for i in range(len(plan.settings))]
+    return Comparison(results) if several else results[0]
+
+
+# ---- streams ---------------------------------------------------------------------------------------------------------------
+
+
+def _run_streams(plan: Plan, threads: int, advance: Advance, kept: Checkpoint | None) -> dict[int, list[Finished]]:
+    """Run the streams that are not in the checkpoint; returns what each policy did on each stream."""
+    finished = {} if kept is None else kept.load()
+    stop = Event()
+    with ThreadPoolExecutor(threads) as pool:
+        todo = {
+            pool.submit(_run_stream, plan, stream, advance, stop): stream
+            for stream in range(len(plan.lengths))
+            if stream not in finished
+        }
+        try:
+            for future in as_completed(todo):
+                finished[todo[future]] = future.result()
+                if kept is not None:
+                    kept.save(finished)
+        except BaseException as error:
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+            if not isinstance(error, KeyboardInterrupt) or not finished:
+                raise
+    return dict(sorted(finished.items()))
+
+
+def _run_stream(plan: Plan, stream: int, advance: Advance, stop: Event) -> list[Finished]:
+    """Run every policy over one stream."""
+    systems = [plan.system(setting, stream) for setting in plan.settings]
+    running = list(systems)
+    jobs, seen, limit = [], 0, plan.most_jobs(stream)
+    for chunk in plan.chunks(stream):
+        if stop.is_set():
+            raise _StoppedError
+        running = [system for system in running if not system.feed(chunk)]
+        advance(len(chunk.sizes) * (len(running) or 1))
+        if plan.records:
+            jobs.append(chunk)
+        seen += len(chunk.sizes)
+        if not running or (plan.workload is None and seen >= limit):
+            break
+    if plan.workload is not None:
+        for system in running:
+            system.drain()
+    return [_finish(plan, system, stream, jobs) for system in systems]
+
+
+def _finish(plan: Plan, system: System, stream: int, jobs: list[Chunk]) -> Finished:
+    memory = system.memory
+    system.count_present()
+    measures = system.measures()
+    finished = {
+        "stats": memory.stats,
+        "response_counts": memory.response_counts,
+        "slowdown_counts": memory.slowdown_counts,
+        "measures": np.array([measures[name] for name in _MEASURES]),
+        "simulated": memory.system["arrived"].copy(),
+    }
+    if plan.records:
+        finished |= _records(plan, memory.records, plan.warmup + plan.lengths[stream], jobs)
+    return finished
+
+
+def _records(plan: Plan, kernel: NDArray[np.void], count: int, jobs: list[Chunk]) -> Finished:
+    """Join what the kernel recorded with what it was given."""
+    arrivals, origin = [], 0.0
+    for chunk in jobs:
+        arrivals.append(chunk.arrival_times + origin)
+        if plan.workload is None:
+            origin = float(arrivals[-1][-1])
+    columns: Finished = {
+        "arrival_time": np.concatenate(arrivals)[:count],
+        "size": np.concatenate([chunk.sizes for chunk in jobs])[:count],
+    }
+    patience = [chunk.patience for chunk in jobs if chunk.patience is not None]
+    if patience:
+        columns["patience"] = np.concatenate(patience)[:count]
+    for name in ("start_time", "departure_time", "waiting_time", "outcome"):
+        columns[name] = kernel[name].copy()
+    return columns
+
+
+# ---- results ---------------------------------------------------------------------------------------------------------------
+
+
+def _result(plan: Plan, index: int, finished: dict[int, list[Finished]], seconds: float) -> Result:
+    parts = [streams[index] for streams in finished.values()]
+    measures = np.array([part["measures"] for part in parts]).T
+    policy = plan.settings[index].policy
+    columns = ("arrival_time", "size", "patience", "start_time", "departure_time", "waiting_time", "outcome")
+    return Result(
+        policy=policy.label,
+        scenario=None if plan.scenario is None else plan.scenario.to_dict(),
+        servers=plan.servers,
+        spare=plan.spare,
+        load=plan.load,
+        seed=None if plan.scenario is None else plan.seed,
+        jobs=sum(plan.lengths[stream] for stream in finished),
+        simulated=int(sum(part["simulated"].sum() for part in parts)),
+        streams=len(finished),
+        seconds=seconds,
+        interrupted=len(finished) < len(plan.lengths),
+        sizes=plan.sizes,
+        stats=np.concatenate([part["stats"] for part in parts]),
+        response_counts=np.concatenate([part["response_counts"] for part in parts]),
+        slowdown_counts=np.concatenate([part["slowdown_counts"] for part in parts]),
+        **dict(zip(_MEASURES, measures, strict=True)),
+        records={name: parts[0][name] for name in columns if name in parts[0]} if plan.records else None,
+    )

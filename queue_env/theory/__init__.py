@@ -1,0 +1,75 @@
+"""Closed forms, limits and bounds from theory, as numbers to hold simulations and policies against."""
+
+from queue_env.theory.impatience import (
+    ManyServerLimit,
+    fcfs_fluid_wait,
+    fcfs_limit,
+    hazard_trend,
+    lcfs_limit,
+    loss_priority_class1_loss,
+    srpt_limit,
+    srpt_threshold,
+)
+from queue_env.theory.many_servers import (
+    ErlangA,
+    erlang_a,
+    erlang_b,
+    erlang_c,
+    mmn_mean_response,
+    mmn_mean_waiting,
+    mmn_response_tail,
+    mmn_waiting_tail,
+    super_server_response_tail,
+)
+from queue_env.theory.quadrature import expectation
+from queue_env.theory.single_server import (
+    CONDITIONAL_RESPONSE,
+    SLOWDOWN_POLICIES,
+    fcfs_mean_waiting,
+    fcfs_response,
+    las_response,
+    mean_response,
+    mean_slowdown,
+    ps_response,
+    psjf_response,
+    sjf_response,
+    srpt_response,
+)
+from queue_env.theory.summary import TheoryValue, applicable
+from queue_env.theory.tail_bound import regime, tail_lower_bound
+
+__all__ = [
+    "CONDITIONAL_RESPONSE",
+    "SLOWDOWN_POLICIES",
+    "ErlangA",
+    "ManyServerLimit",
+    "TheoryValue",
+    "applicable",
+    "erlang_a",
+    "erlang_b",
+    "erlang_c",
+    "expectation",
+    "fcfs_fluid_wait",
+    "fcfs_limit",
+    "fcfs_mean_waiting",
+    "fcfs_response",
+    "hazard_trend",
+    "las_response",
+    "lcfs_limit",
+    "loss_priority_class1_loss",
+    "mean_response",
+    "mean_slowdown",
+    "mmn_mean_response",
+    "mmn_mean_waiting",
+    "mmn_response_tail",
+    "mmn_waiting_tail",
+    "ps_response",
+    "psjf_response",
+    "regime",
+    "sjf_response",
+    "srpt_limit",
+    "srpt_response",
+    "srpt_threshold",
+    "super_server_response_tail",
+    "tail_lower_bound",
+]
