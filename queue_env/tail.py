@@ -92,7 +92,6 @@ def counts_above(counts: ArrayLike, t: ArrayLike) -> FloatArray:
     place = np.clip(np.searchsorted(edges, times, side="right") - 1, 0, BINS - 1)
     low = np.where(place == 0, 0.0, edges[place])
     passed = np.minimum((times - low) / (edges[place + 1] - low), 1.0)
-    # Summed from the top, so that a far tail keeps all its digits.
     from_here = np.cumsum(histogram[..., ::-1], axis=-1)[..., ::-1]
     above: FloatArray = from_here[..., place] - passed * histogram[..., place]
     return above
@@ -212,8 +211,9 @@ class Estimate(NamedTuple):
 
     def minus(self, other: Estimate) -> Estimate:
         """The estimate of a difference between quantities that were measured on the same rows."""
-        used = np.asarray(self.used | other.used)
-        return Estimate(self.value - other.value, self.without - other.without, used)
+        with np.errstate(invalid="ignore"):
+            value, without = self.value - other.value, self.without - other.without
+        return Estimate(value, without, self.used | other.used)
 
 
 def jackknife(
@@ -225,11 +225,12 @@ def jackknife(
 
     Args:
         sums: shape (rows, k), what each row adds to the sums.
-        combine: takes sums of shape (..., k) to estimates of shape (..., any).
+        combine: takes sums of shape (..., k) to estimates of shape (..., *value.shape).
         most: the largest possible value.
     """
     total = sums.sum(axis=0)
-    return Estimate(combine(total), combine(total - sums), sums.any(axis=1), most)
+    used: NDArray[np.bool_] = np.any(sums != 0, axis=1)
+    return Estimate(combine(total), combine(total - sums), used, most)
 
 
 def tail_estimate(counts: ArrayLike, t: ArrayLike) -> Estimate:

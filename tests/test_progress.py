@@ -17,17 +17,26 @@ class Terminal(io.StringIO):
         return True
 
 
+Redirect = Callable[[io.StringIO], io.StringIO]
+
+
 @pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    """A terminal in the place of standard error, on which the bar appears after a twentieth of a second."""
-    stream = Terminal()
-    monkeypatch.setattr(sys, "stderr", stream)
+def redirect(monkeypatch: pytest.MonkeyPatch) -> Redirect:
+    """Puts a stream in the place of standard error, where the bar appears after a twentieth of a second.
+
+    To be called in the test itself: pytest sets standard error anew after the fixtures.
+    """
     monkeypatch.setattr(progress, "DELAY", 0.05)
     for name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "JUPYTER_COLUMNS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
-    return stream
+
+    def put(stream: io.StringIO) -> io.StringIO:
+        monkeypatch.setattr(sys, "stderr", stream)
+        return stream
+
+    return put
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
@@ -37,7 +46,8 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_bar_shows_jobs_rate_and_time(terminal: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bar_shows_jobs_rate_and_time(redirect: Redirect, capsys: pytest.CaptureFixture[str]) -> None:
+    terminal = redirect(Terminal())
     with job_progress(2_000_000, "srpt") as advance:
         advance(500_000)
         wait_for(lambda: "500,000 jobs" in terminal.getvalue())
@@ -54,12 +64,16 @@ def test_bar_shows_jobs_rate_and_time(terminal: Terminal, capsys: pytest.Capture
     assert capsys.readouterr().out == "a line for standard output\n"
 
 
-def test_short_runs_are_silent(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", [Terminal, io.StringIO])
+def test_short_runs_are_silent(
+    kind: type[io.StringIO], redirect: Redirect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = redirect(kind())
     monkeypatch.setattr(progress, "DELAY", 30.0)
     start = time.monotonic()
-    with job_progress(10, "srpt") as advance:
+    with job_progress(10, "srpt", enabled=True) as advance:
         advance(10)
-    assert terminal.getvalue() == ""
+    assert stream.getvalue() == ""
     assert time.monotonic() - start < 5
 
 
@@ -67,31 +81,30 @@ def test_delay_is_two_seconds() -> None:
     assert progress.DELAY == 2.0
 
 
-@pytest.mark.parametrize("enabled", [None, False])
-def test_silent_without_a_terminal(
-    enabled: bool | None, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("kind", "enabled"), [(io.StringIO, None), (Terminal, False)])
+def test_silent_without_a_terminal_or_when_told(
+    kind: type[io.StringIO], enabled: bool | None, redirect: Redirect
 ) -> None:
-    stream = terminal if enabled is False else io.StringIO()
-    monkeypatch.setattr(sys, "stderr", stream)
+    stream = redirect(kind())
     threads = threading.active_count()
     with job_progress(10, "srpt", enabled) as advance:
         assert threading.active_count() == threads
         advance(5)
-        time.sleep(0.1)
+        time.sleep(0.2)
     assert stream.getvalue() == ""
 
 
-def test_a_log_gets_the_last_state_when_asked(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", log)
+def test_a_log_gets_the_last_state_when_asked(redirect: Redirect) -> None:
+    log = redirect(io.StringIO())
     with job_progress(30, "srpt", enabled=True) as advance:
         advance(30)
-        time.sleep(0.2)
+        time.sleep(0.5)
     assert log.getvalue().count("30 jobs") == 1
     assert "\x1b" not in log.getvalue()
 
 
-def test_threads_are_counted(terminal: Terminal) -> None:
+def test_threads_are_counted(redirect: Redirect) -> None:
+    terminal = redirect(Terminal())
     with job_progress(None, "ps") as advance:
 
         def work() -> None:
@@ -106,13 +119,19 @@ def test_threads_are_counted(terminal: Terminal) -> None:
         wait_for(lambda: "12,000 jobs" in terminal.getvalue())
 
 
-def test_interrupted_run_stops_the_bar(terminal: Terminal) -> None:
+def test_interrupted_run_stops_the_bar(redirect: Redirect) -> None:
+    terminal = redirect(Terminal())
     threads = threading.active_count()
-    with pytest.raises(KeyboardInterrupt), job_progress(100, "srpt") as advance:
-        advance(40)
-        wait_for(lambda: "40 jobs" in terminal.getvalue())
-        raise KeyboardInterrupt
-    assert threading.active_count() == threads
+
+    def interrupted() -> None:
+        with job_progress(100, "srpt") as advance:
+            advance(40)
+            wait_for(lambda: "40 jobs" in terminal.getvalue())
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    wait_for(lambda: threading.active_count() == threads)
     assert terminal.getvalue().endswith("\x1b[?25h")  # the cursor is back
 
 

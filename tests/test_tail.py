@@ -164,6 +164,17 @@ def test_quantile_is_in_the_bin_of_the_order_statistic(sample: list[float], thou
     assert abs(found / exact - 1) <= BIN_WIDTH
 
 
+@pytest.mark.parametrize(
+    ("q", "count", "rank"), [(0.07, 100, 7), (0.7, 10, 7), (0.55, 100, 55), (0.9, 10, 9)]
+)
+def test_rounding_of_q_does_not_skip_a_value(q: float, count: int, rank: int) -> None:
+    """0.07 · 100 > 7 in floating point, but the 7th value is meant."""
+    counts = binned(10.0 ** np.linspace(-5, 5, count))
+    assert quantile_from_counts(counts, q) == pytest.approx(
+        10 ** np.linspace(-5, 5, count)[rank - 1], rel=BIN_WIDTH
+    )
+
+
 @given(samples, st.floats(0.001, 0.999))
 @settings(deadline=None, max_examples=50)
 def test_quantile_inverts_the_tail(sample: list[float], q: float) -> None:
@@ -246,7 +257,7 @@ def test_jackknife_of_a_mean_is_student() -> None:
 
 
 def test_jackknife_of_a_ratio_covers() -> None:
-    """Rows of very different weight, with values that depend on it: 95 % ± 2 %, as the method is not exact."""
+    """Rows of very different weight, with values that depend on it; 95 % ± 2 %, as it is not exact."""
     trials, rows = 2000, 20
     rng = np.random.default_rng(3)
     weights = rng.integers(20, 200, (trials, rows))
@@ -256,7 +267,7 @@ def test_jackknife_of_a_ratio_covers() -> None:
     hits = 0
     for total, weight in zip(totals, weights, strict=True):
         found = jackknife(np.column_stack([total, weight]), lambda sums: quotient(sums[..., 0], sums[..., 1]))
-        hits += abs(found.value - truth) <= found.half_width(0.95)
+        hits += bool(abs(found.value - truth) <= found.half_width(0.95))
     assert_coverage(hits, trials, 0.95, slack=0.02)
 
 
@@ -283,6 +294,14 @@ def test_rare_tails_are_cut_at_zero_and_unseen_ones_have_no_interval() -> None:
     assert (low[0, 0], high[0, 0], low[0, 1]) == (1.0, 1.0, 0.0)
     assert high[0, 1] == pytest.approx(t_interval([0, 0, 0.1, 0]).high, rel=1e-12)
     assert np.isnan([low[0, 2], high[0, 2]]).all()
+
+
+def test_tail_intervals_end_at_one() -> None:
+    rows = np.stack([binned(np.array([first] + [4.0] * 9)) for first in (1.0, 1.0, 4.0, 4.0)])
+    estimate = tail_estimate(rows, 2.0)
+    assert estimate.value == 0.95
+    assert t_interval([0.9, 0.9, 1.0, 1.0], 0.99).high > 1.0
+    assert estimate.ends(0.99)[1] == 1.0
 
 
 def test_rows_without_data_do_not_count() -> None:

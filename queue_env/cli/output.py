@@ -44,21 +44,21 @@ def print_tables(tables: Iterable[Table], heading: str = "") -> None:
     typer.echo("\n".join(lines))
 
 
-def save(directory: Path, results: Comparison, tables: Sequence[Table], document: str) -> None:
+def save(directory: Path, results: Comparison, tables: Sequence[Table], heading: str, document: str) -> None:
     """Write result.json, table.csv, table.md, tail.png, and the records of each policy where there are any.
 
     Each is written beside its place and then renamed: it replaces what is there as a whole or not at all.
     """
-    from queue_env.report import atomic_file, csv_text, headline, markdown, tail_figure
+    from queue_env.report import atomic_file, csv_text, markdown, tail_figure
 
     directory.mkdir(parents=True, exist_ok=True)
-    pages = [headline(results) + "\n", *map(markdown, tables)]
+    pages = [f"{heading}\n", *map(markdown, tables)]
     texts = {"result.json": document + "\n", "table.csv": csv_text(tables), "table.md": "\n".join(pages)}
     for name, text in texts.items():
         with atomic_file(directory / name) as file:
             file.write(text.encode())
     with atomic_file(directory / "tail.png") as file:
-        tail_figure(results).savefig(file, format="png")
+        tail_figure(results, heading).savefig(file, format="png")
     names = [*texts, "tail.png", *_save_records(directory, results)]
     typer.echo(f"wrote {', '.join(names)} to {directory}", err=True)
 

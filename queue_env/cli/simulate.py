@@ -65,13 +65,15 @@ def simulate(
         _refuse_beside("SCENARIO", {"--arrival": arrival, "--size": size, "--patience": patience})
         changes = {"servers": servers, "load": load, "clock": clock}
         source = _scenario(scenario, changes, overrides or ())
+        name = source.name
         run["jobs"] = count
     else:
         _refuse_beside("--trace", {"SCENARIO": scenario, "--set": overrides})
         columns = {"arrival": arrival, "size": size, "patience": patience}
         source = _workload(trace, servers, load, count, columns)
         run |= {"servers": servers, "clock": clock}
-    _report(_simulate(source, policies or DEFAULT_POLICIES, run), out, as_json)
+        name = trace.name
+    _report(name, _simulate(source, policies or DEFAULT_POLICIES, run), out, as_json)
 
 
 def _check_output(out: Path | None, records: bool) -> None:
@@ -120,24 +122,24 @@ def _simulate(source: Scenario | Workload, policies: Sequence[str], run: Mapping
     return run_policies(source, list(dict.fromkeys(names)), **run)
 
 
-def _report(results: Comparison, out: Path | None, as_json: bool) -> None:
-    """Print and save the results; end as interrupted if they are those of an interrupted run."""
+def _report(name: str, results: Comparison, out: Path | None, as_json: bool) -> None:
+    """Save and print the results; end as interrupted if they are those of an interrupted run."""
     from queue_env.report import difference_table, headline, result_tables, speed
 
-    tables = result_tables(results)
+    heading, tables = headline(results, name), result_tables(results)
     if len(results) > 1:
         tables.append(difference_table(results))
     document = _document(results)
+    if out is not None:
+        save(out, results, tables, heading, document)
     if as_json:
         typer.echo(document)
     else:
-        print_tables(tables, headline(results))
-        typer.echo(f"\n{speed(results)}")
-    if out is not None:
-        save(out, results, tables, document)
-    if any(result.interrupted for result in results.values()):
-        kept = ", ".join(f"{policy} {result.jobs:,}" for policy, result in results.items())
-        raise KeyboardInterrupt(f"kept of the jobs: {kept}")
+        print_tables(tables, heading)
+        typer.echo(speed(results))
+    first = next(iter(results.values()))
+    if first.interrupted:
+        raise KeyboardInterrupt(f"kept the {first.jobs:,} jobs of the streams that had ended")
 
 
 def _document(results: Comparison) -> str:

@@ -389,8 +389,7 @@ def recount_backlog(m: Memory, s: Array) -> None:
     for i in range(s["waiting"]):
         backlog += m.waiting[i]["key"]
     if s["partial"] >= 0:
-        settle_partial(s)
-        backlog += s["partial_remaining"]
+        backlog += s["partial_remaining"] - s["partial_rate"] * (s["now"] - s["partial_since"])
     s["backlog"] = backlog
 
 

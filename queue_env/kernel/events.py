@@ -79,6 +79,7 @@ def rebase(m: Memory, s: Array) -> None:
         job = m.jobs[slot]
         job["arrival"] -= now
         job["since"] -= now
+        job["started"] -= now
         job["clock_since"] -= now
     family = s["family"]
     if family == SHARING:
@@ -213,6 +214,7 @@ def admit(m: Memory, s: Array, sizes: Floats, patience: Floats) -> int:
     job["remaining"] = size
     job["arrival"] = now
     job["since"] = now
+    job["started"] = np.nan
     job["waited"] = 0.0
     job["patience"] = limit
     job["clock_since"] = now
@@ -231,21 +233,26 @@ def leave_queue(m: Memory, s: Array, slot: int) -> None:
     """Note that a job's rate becomes positive."""
     job = m.jobs[slot]
     job["waited"] += s["now"] - job["since"]
-    if s["recording"]:
-        note_start(s, m.records, job["number"])
-
-
-@jit_apart
-def note_start(s: Array, records: Array, number: int) -> None:
-    """Record the start of a job that is served for the first time."""
-    if number < len(records) and np.isnan(records[number]["start_time"]):
-        records[number]["start_time"] = absolute_time(s)
+    if s["recording"] and np.isnan(job["started"]):
+        job["started"] = s["now"]
 
 
 @jit
 def enter_queue(m: Memory, s: Array, slot: int) -> None:
     """Note that a job's rate becomes zero."""
-    m.jobs[slot]["since"] = s["now"]
+    job = m.jobs[slot]
+    job["since"] = s["now"]
+    if s["recording"]:
+        note_start(s, m.records, job)
+
+
+@jit_apart
+def note_start(s: Array, records: Array, job: Array) -> None:
+    """Record when a job that leaves service started; service that lasted no time does not count."""
+    if job["started"] == s["now"]:
+        job["started"] = np.nan
+    elif job["number"] < len(records) and not np.isnan(job["started"]):
+        records[job["number"]]["start_time"] = s["origin"] + (s["origin_low"] + job["started"])
 
 
 # ---- patience ----------------------------------------------------------------------------------------------------------------
@@ -353,15 +360,17 @@ def count(m: Memory, s: Array, slot: int, outcome: int, response: float) -> None
         stats["abandoned"] += 1
         stats["abandoned_time_sum"] += response
     if s["recording"]:
-        note_departure(s, m.records, number, waited, outcome)
+        note_departure(s, m.records, job, outcome)
 
 
 @jit_apart
-def note_departure(s: Array, records: Array, number: int, waited: float, outcome: int) -> None:
+def note_departure(s: Array, records: Array, job: Array, outcome: int) -> None:
     """Record how a job left."""
-    record = records[number]
+    record = records[job["number"]]
+    if outcome == SERVED or job["started"] < s["now"]:
+        record["start_time"] = s["origin"] + (s["origin_low"] + job["started"])
     record["departure_time"] = absolute_time(s)
-    record["waiting_time"] = waited
+    record["waiting_time"] = job["waited"]
     record["outcome"] = outcome
 
 

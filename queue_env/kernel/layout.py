@@ -81,8 +81,8 @@ def _record(floats: str, ints: str) -> np.dtype[np.void]:
 
 ENTRY = _record("key", "tie slot")
 JOB = _record(
-    # time of arrival, of entering the queue, of the last change of the patience clock: all relative to the origin
-    "size remaining arrival since waited key patience clock_since clock_rate",
+    # arrival, since (in the queue), started, clock_since: times relative to the origin
+    "size remaining arrival since started waited key patience clock_since clock_rate",
     "number epoch where child sibling previous level",
 )
 LEVEL = _record("attained since rate idle", "count root below above")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from queue_env.result import Comparison, Result
 
 __all__ = [
+    "FEWEST_EVENTS",
     "difference_table",
     "has_normalised_tail",
     "headline",
@@ -28,7 +29,11 @@ __all__ = [
 
 Column: TypeAlias = "Callable[[Result], Cell]"
 
-DIFFERENCES = {"mean response": "mean_response", "mean slowdown": "mean_slowdown", "p99": "quantile:0.99"}
+DIFFERENCES = {
+    "mean response": "mean_response",
+    "mean slowdown": "mean_slowdown",
+    "p99 response": "quantile:0.99",
+}
 """Quantities of which paired differences are shown: title, and name in `Result.interval`."""
 
 DECADES = tuple(10.0**k for k in range(7))
@@ -41,23 +46,24 @@ TRACE_QUANTILES = QUANTILES[:-1]
 """A trace is too short for the last."""
 
 
-def headline(results: Comparison) -> str:
-    """What was simulated, in one line."""
+def headline(results: Comparison, name: str) -> str:
+    """What was simulated, in one line that begins with the name of the scenario or the trace."""
     result = next(iter(results.values()))
-    if result.scenario is None:
-        return f"trace: {_count(result.servers, 'server')}, load {result.load:.3g}, {result.jobs:,} jobs"
-    name, streams = result.scenario["name"], _count(result.streams, "stream")
-    model = f"{name}: {_count(result.servers, 'server')}, load {result.load:g}"
+    line = f"{name}: {_count(result.servers, 'server')}, load {result.load:.3g}"
     if has_normalised_tail(result):
-        model += f", c = min(1, spare) = {min(1.0, result.spare):.3g}"
-    return f"{model}; {result.jobs:,} jobs in {streams}, seed {result.seed}"
+        line += f", c = min(1, spare) = {min(1.0, result.spare):.3g}"
+    line += f"; {_count(result.jobs, 'job')}"
+    if result.scenario is not None:
+        line += f" in {_count(result.streams, 'stream')}, seed {result.seed}"
+    return line
 
 
 def speed(results: Comparison) -> str:
     """How many jobs were simulated under all policies together, and how fast."""
     seconds = next(iter(results.values())).seconds  # the policies run side by side
     jobs = sum(result.simulated for result in results.values())
-    return f"{jobs:,} jobs simulated in {seconds:.3g} s, {jobs / seconds / 1e6:.3g} million jobs/s"
+    rate = float(f"{jobs / seconds:.3g}")
+    return f"{jobs:,} jobs simulated in {seconds:.3g} s, {rate:,.0f} jobs/s"
 
 
 def has_normalised_tail(result: Result) -> bool:
@@ -75,13 +81,15 @@ def result_tables(results: Comparison) -> list[Table]:
         ]
     else:
         tables = [_table(results, "Response time", _scenario_columns())]
-    if has_normalised_tail(first):
-        tables.append(_decade_table(results))
+    decades = _decade_columns(results) if has_normalised_tail(first) else {}
+    if decades:
+        title = "Normalised tail R(t) = P[T > t] / P[S > c t], t in mean service times"
+        tables.append(_table(results, title, decades))
     if any(result.abandoned for result in results.values()):
         tables.append(_table(results, "Throughput and abandonment", _patience_columns()))
     if any(result.present for result in results.values()):
-        title = "Counted jobs that are still present at the end, in none of the above"
-        tables.append(_table(results, title, {"present": lambda result: result.present}))
+        columns: dict[str, Column] = {"present": lambda result: result.present}
+        tables.append(_table(results, "Counted jobs that are still present, in none of the above", columns))
     return tables
 
 
@@ -158,11 +166,10 @@ def _value_of(quantity: str) -> Column:
     return lambda result: result.value(quantity)
 
 
-def _decade_table(results: Comparison) -> Table:
+def _decade_columns(results: Comparison) -> dict[str, Column]:
     unit = time_unit(next(iter(results.values())))
     seen = [t for t in DECADES if any(is_seen(result, t * unit) for result in results.values())]
-    columns = {f"R({t:g})": _normalised_at(t * unit) for t in seen}
-    return _table(results, "Normalised tail R(t) = P[T > t] / P[S > c t], t in mean service times", columns)
+    return {f"R({t:g})": _normalised_at(t * unit) for t in seen}
 
 
 def _normalised_at(t: float) -> Column:
@@ -173,4 +180,4 @@ def _normalised_at(t: float) -> Column:
 
 
 def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
+    return f"{number:,} {noun}{'s' * (number != 1)}"

@@ -16,9 +16,15 @@ from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 from queue_env.tail import Interval
 
 if TYPE_CHECKING:
-    from rich.table import Table as RichTable
+    from rich.console import Group
 
 __all__ = ["Cell", "Table", "atomic_file", "csv_text", "markdown", "rich_table"]
+
+LONG = 1e7
+"""Numbers from here on are shown with an exponent."""
+
+ROUNDING = 1e-9
+"""Half-widths up to so much of the value are errors of rounding, and are not shown."""
 
 Cell: TypeAlias = str | float | Interval | None
 
@@ -40,19 +46,20 @@ class Table:
     group: str = ""
 
 
-def rich_table(table: Table) -> RichTable:
-    """The table for a terminal."""
+def rich_table(table: Table) -> Group:
+    """The table for a terminal, under its title."""
     from rich import box
+    from rich.console import Group
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    shown = RichTable(title=table.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    shown = RichTable(box=box.SIMPLE_HEAD)
     for index, column in enumerate(table.columns):
         numeric = any(not isinstance(row[index], str | None) for row in table.rows)
         shown.add_column(Text(column), justify="right" if numeric else "left")
     for row in table.rows:
         shown.add_row(*(Text(_text(cell)) for cell in row))
-    return shown
+    return Group(Text(table.title, style="bold"), shown)  # Text, since markup would swallow brackets
 
 
 def markdown(table: Table) -> str:
@@ -104,15 +111,20 @@ def _text(cell: Cell) -> str:
         return ""
     if isinstance(cell, Interval):
         return _interval_text(cell)
-    return cell if isinstance(cell, str) else f"{cell:.4g}"
+    return cell if isinstance(cell, str) else _number_text(cell)
+
+
+def _number_text(number: float) -> str:
+    """Four digits, but all that are before the point where that is short."""
+    return f"{number:,.0f}" if 1000 <= abs(number) < LONG else f"{number:.4g}"
 
 
 def _interval_text(interval: Interval) -> str:
     """The value and the half-width, rounded to two digits of the half-width."""
     value, half_width = interval.value, interval.half_width
-    if not (math.isfinite(value) and math.isfinite(half_width) and half_width > 0):
-        return f"{value:.4g}"
+    if not (math.isfinite(half_width) and half_width > ROUNDING * abs(value)):
+        return _number_text(value)
     decimals = 1 - math.floor(math.log10(half_width))
-    if not 0 <= decimals <= 6:
-        return f"{value:.4g} ± {half_width:.2g}"
-    return f"{value:.{decimals}f} ± {half_width:.{decimals}f}"
+    if max(abs(value), half_width) >= LONG or decimals > 6:
+        return f"{value:.3g} ± {half_width:.2g}"
+    return f"{value:,.{max(decimals, 0)}f} ± {half_width:,.{max(decimals, 0)}f}"
