@@ -59,7 +59,9 @@ class Checkpoint:
                 arrays = dict(file.items())
             identity = str(arrays.pop("identity"))
         except (OSError, ValueError, KeyError, EOFError) as error:
-            raise ValueError(f"simulate: checkpoint must be a file that simulate wrote, got {str(self._path)!r}") from error
+            raise ValueError(
+                f"simulate: checkpoint must be a file that simulate wrote, got {str(self._path)!r}"
+            ) from error
         if identity != self._identity:
             refuse("simulate", "checkpoint", f"of this run, {self._identity}", identity)
         finished: Streams = {}

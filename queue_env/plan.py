@@ -218,7 +218,10 @@ def _lengths(
 
 
 def _scenario_plan(
-    given: Scenario, policies: list[Policy], lengths: tuple[tuple[int, ...], int, int], ends: Mapping[str, Any]
+    given: Scenario,
+    policies: list[Policy],
+    lengths: tuple[tuple[int, ...], int, int],
+    ends: Mapping[str, Any],
 ) -> Plan:
     return Plan(
         scenario=given,

@@ -6,18 +6,18 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from scipy.optimize import brentq
 
 from queue_env.kernel import layout
+from queue_env.user_policies import UserPolicy
 
 if TYPE_CHECKING:
     from queue_env.distributions import Law
     from queue_env.scenario import Scenario
     from queue_env.workload import Workload
-    from queue_env.user_policies import UserPolicy
 
 PAPER_D = "Li, Harchol-Balter, Scheller-Wolf, DynaSPLIT (2026)"
 PAPER_I = "On the SRPT scheduling discipline in many-server queues with impatient customers"
@@ -89,7 +89,10 @@ def _anchor(rate_kind: int) -> dict[str, int]:
 _DELTA = Parameter("delta", "spare capacity; default n(1-load) of the scenario, or of the workload itself")
 _TABLE = (
     PolicyInfo(
-        "fcfs", "the n earliest arrivals at rate 1; who is in service stays", "textbook", _index(layout.EARLIEST, False)
+        "fcfs",
+        "the n earliest arrivals at rate 1; who is in service stays",
+        "textbook",
+        _index(layout.EARLIEST, False),
     ),
     PolicyInfo("lcfs", "latest arrival first, without preemption", "textbook", _index(layout.LATEST, False)),
     PolicyInfo("plcfs", "latest arrival first, with preemption", "textbook", _index(layout.LATEST, True)),
@@ -179,7 +182,10 @@ class Policy:
         return f"{self.name}:{given}" if given else self.name
 
 
-def parse_policy(spec: Any) -> Policy:
+OnePolicy: TypeAlias = "str | Mapping[str, Any] | Policy | UserPolicy"
+
+
+def parse_policy(spec: OnePolicy) -> Policy:
     """Read a policy.
 
     Args:
@@ -192,7 +198,7 @@ def parse_policy(spec: Any) -> Policy:
     """
     if isinstance(spec, Policy):
         return spec
-    if hasattr(spec, "function") and hasattr(spec, "family"):
+    if isinstance(spec, UserPolicy):
         return Policy(spec.name, {}, spec)
     name, given = _split(spec)
     if name not in POLICIES:
@@ -313,7 +319,9 @@ def _class_boundary(given: float | str | None, servers: int, spare: float, sizes
     if given is not None:
         return float(given)
     if spare >= 0:
-        raise ValueError(f"loss-priority: tau is not given and load={1 - spare / servers:g}; allowed: tau, or a load above 1")
+        raise ValueError(
+            f"loss-priority: tau is not given and load={1 - spare / servers:g}; allowed: tau, or a load above 1"
+        )
     return _truncation(sizes, servers / (servers - spare))
 
 
@@ -326,7 +334,9 @@ def _truncation(sizes: Law, share: float) -> float:
         below = points[sizes.truncated_mean(points) <= share * sizes.mean]
         return float(below[-1]) if len(below) else float(points[0])
     low = max(low, float(sizes.quantile(1e-12)))
-    root = brentq(lambda y: float(sizes.truncated_mean(math.exp(y))) - share * sizes.mean, math.log(low), math.log(high))
+    root = brentq(
+        lambda y: float(sizes.truncated_mean(math.exp(y))) - share * sizes.mean, math.log(low), math.log(high)
+    )
     return math.exp(root)
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from threading import Event
-from typing import Any, overload
+from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from queue_env.distributions.checks import refuse
 from queue_env.plan import Plan, Source, make_plan
 from queue_env.progress import Advance, job_progress
 from queue_env.result import Comparison, Result
+from queue_env.rules import OnePolicy
 from queue_env.system import System
 from queue_env.workload import Chunk
 
@@ -31,13 +31,31 @@ class _StoppedError(Exception):
     """The run was interrupted before this stream had ended."""
 
 
+class Options(TypedDict, total=False):
+    """The keyword arguments of `simulate`, for its signatures with one policy and with several."""
+
+    jobs: int | None
+    seed: int
+    servers: int | None
+    records: bool
+    clock: str | None
+    warmup: int | None
+    streams: int | None
+    threads: int | None
+    horizon: float | None
+    progress: bool | None
+    checkpoint: str | Path | None
+
+
 @overload
-def simulate(source: Source, policy: Sequence[Any], **arguments: Any) -> Comparison: ...
+def simulate(source: Source, policy: OnePolicy = "srpt", **options: Unpack[Options]) -> Result: ...
 @overload
-def simulate(source: Source, policy: Any = "srpt", **arguments: Any) -> Result: ...
+def simulate(
+    source: Source, policy: list[OnePolicy] | tuple[OnePolicy, ...], **options: Unpack[Options]
+) -> Comparison: ...
 def simulate(
     source: Source,
-    policy: Any = "srpt",
+    policy: OnePolicy | list[OnePolicy] | tuple[OnePolicy, ...] = "srpt",
     *,
     jobs: int | None = None,
     seed: int = 0,
@@ -53,8 +71,8 @@ def simulate(
 ) -> Result | Comparison:
     """Simulate one policy or several on the same jobs.
 
-    A scenario runs as independent streams, whatever the number of threads. Each begins empty; after its warm-up come its
-    counted jobs, and arrivals go on until all of these have left, so that large jobs are not cut off at the end. A
+    A scenario runs as independent streams, whatever the number of threads. Each begins empty; after its warm-up come
+    its counted jobs, and arrivals go on until all of these have left, so that large jobs are not cut off at the end. A
     workload runs once, from its first arrival until the last job has left.
 
     Args:
@@ -63,10 +81,10 @@ def simulate(
         jobs: counted jobs of a scenario, 1,000,000 if not given.
         seed: of the streams; the same seed gives the same jobs for every policy, and the same result to the bit.
         servers: number of servers; needed for a workload.
-        records: whether to keep a record of every job, in ``result.records``: arrays in job order ``arrival_time``, ``size``,
-            ``patience`` (if any), ``start_time`` (when it first got service), ``departure_time``, ``waiting_time`` (time at
-            rate zero), ``outcome`` (0 served, 1 abandoned or lost, 2 still present); NaN where there is none. One stream,
-            no warm-up.
+        records: whether to keep a record of every job, in ``result.records``: arrays in job order ``arrival_time``,
+            ``size``, ``patience`` (if any), ``start_time`` (when it first got service), ``departure_time``,
+            ``waiting_time`` (time at rate zero), ``outcome`` (0 served, 1 abandoned or lost, 2 still present); NaN
+            where there is none. One stream, no warm-up.
         clock: patience clock: ``"queue"``, ``"fractional"`` or ``"sojourn"``; the scenario's own if not given.
         warmup: jobs of each stream before the counted ones; a tenth of them if not given.
         streams: independent streams; 20 from 400,000 jobs on, else one, cut into 20 batches.
@@ -82,10 +100,9 @@ def simulate(
         ValueError: an argument is not allowed; says which, its value, and what is.
         KeyboardInterrupt: interrupted before a stream had ended; otherwise the result is of the streams that had.
     """
-    several = isinstance(policy, Sequence) and not isinstance(policy, str)
     plan = make_plan(
         source,
-        list(policy) if several else [policy],
+        policy if isinstance(policy, list | tuple) else [policy],
         jobs=jobs,
         seed=seed,
         servers=servers,
@@ -105,10 +122,10 @@ def simulate(
         finished = _run_streams(plan, threads or os.cpu_count() or 1, advance, kept)
     seconds = time.perf_counter() - began
     results = [_result(plan, i, finished, seconds) for i in range(len(plan.settings))]
-    return Comparison(results) if several else results[0]
+    return Comparison(results) if isinstance(policy, list | tuple) else results[0]
 
 
-# ---- streams ---------------------------------------------------------------------------------------------------------------
+# ---- streams -------------------------------------------------------------------------------------
 
 
 def _run_streams(plan: Plan, threads: int, advance: Advance, kept: Checkpoint | None) -> dict[int, list[Finished]]:
@@ -157,7 +174,7 @@ def _run_stream(plan: Plan, stream: int, advance: Advance, stop: Event) -> list[
 
 def _finish(plan: Plan, system: System, stream: int, jobs: list[Chunk]) -> Finished:
     memory = system.memory
-    system.count_present()
+    memory.stats["present"] = system.counted_present()
     measures = system.measures()
     finished = {
         "stats": memory.stats,
@@ -190,7 +207,7 @@ def _records(plan: Plan, kernel: NDArray[np.void], count: int, jobs: list[Chunk]
     return columns
 
 
-# ---- results ---------------------------------------------------------------------------------------------------------------
+# ---- results -------------------------------------------------------------------------------------
 
 
 def _result(plan: Plan, index: int, finished: dict[int, list[Finished]], seconds: float) -> Result:

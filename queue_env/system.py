@@ -33,8 +33,8 @@ class System:
         rows: rows of statistics; counted jobs are cut into so many batches of equal length.
         recorded: jobs of which a record is kept, 0 for none; then `counted` is all of them.
         relative: whether the times of each chunk count from the last arrival of the chunk before.
-        window_to: the job at whose arrival the window of time averages ends; None for the end of the run. It begins with the
-            arrival of the first counted job.
+        window_to: the job at whose arrival the window of time averages ends; None for the end of the run. It begins
+            with the arrival of the first counted job.
         horizon: absolute time at which the run ends at the latest.
     """
 
@@ -109,17 +109,18 @@ class System:
             )
         return status == layout.DONE
 
-    def count_present(self) -> None:
-        """Enter the counted jobs that are still present into the statistics, at the end of a run."""
-        system, jobs, stats = self.memory.system[0], self.memory.jobs, self.memory.stats
+    def counted_present(self) -> NDArray[np.int64]:
+        """Return how many counted jobs are in the system, shape (rows,)."""
+        system, jobs = self.memory.system[0], self.memory.jobs
         numbers = jobs["number"][(jobs["number"] >= system["counted_from"]) & (jobs["number"] < system["counted_to"])]
         rows = np.minimum((numbers - system["counted_from"]) // system["row_size"], system["rows"] - 1)
-        stats["present"] = np.bincount(rows, minlength=len(stats))
+        return np.bincount(rows, minlength=int(system["rows"]))
 
     def measures(self) -> dict[str, float]:
         """Return the length of the window of time averages, the areas in it, and how far Little's law is off.
 
-        The law in its sample-path form: the integral of the number in system is the sum of the times that jobs spend in it.
+        The law in its sample-path form: the integral of the number in system is the sum of the times that jobs spend
+        in it.
         """
         system = self.memory.system[0]
         if system["window_state"] == 2:
@@ -155,5 +156,7 @@ class System:
         for name in ("family", "order", "servers"):
             found = int(state["system"][name][0])
             if found != kernel.get(name, 0):
-                raise ValueError(f"state: {name}={found}, allowed: {kernel.get(name, 0)}, that of {self.setting.policy.label}")
+                raise ValueError(
+                    f"state: {name}={found}, allowed: {kernel.get(name, 0)}, that of {self.setting.policy.label}"
+                )
         self.memory = layout.Memory(**{name: np.array(state[name]) for name in layout.Memory._fields})

@@ -216,9 +216,7 @@ class Estimate(NamedTuple):
         return Estimate(value, without, self.used | other.used)
 
 
-def jackknife(
-    sums: NDArray[Any], combine: Callable[[NDArray[Any]], FloatArray], most: float = math.inf
-) -> Estimate:
+def jackknife(sums: NDArray[Any], combine: Callable[[NDArray[Any]], FloatArray], most: float = math.inf) -> Estimate:
     """The estimate that a function of pooled sums gives.
 
     Pooling before taking a ratio or a quantile avoids the bias of averaging those of short rows.

@@ -113,9 +113,7 @@ class _Formula:
         return total
 
 
-def _columns(
-    table: Table, formulas: Mapping[str, _Formula], sort: bool, skip_invalid: bool
-) -> dict[str, FloatArray]:
+def _columns(table: Table, formulas: Mapping[str, _Formula], sort: bool, skip_invalid: bool) -> dict[str, FloatArray]:
     """The arguments of the workload; every error names the row of the file."""
     columns = {
         name: formula.values(table, timestamps=name == "arrival_times", skip_invalid=skip_invalid)
@@ -141,9 +139,7 @@ def _check_order(table: Table, column: str, rows: NDArray[np.intp], arrival_time
     late = first_decrease(arrival_times[rows])
     if late is not None:
         before, value = (table.columns[column][row] for row in rows[late - 1 : late + 1])
-        raise table.error(
-            int(rows[late]), column, f"at least the {before} before it, or use sort=True", value
-        )
+        raise table.error(int(rows[late]), column, f"at least the {before} before it, or use sort=True", value)
 
 
 def _formulas(

@@ -29,9 +29,7 @@ SWF_COLUMNS = (
     *("group_id", "executable", "queue", "partition", "preceding_job", "think_time"),
 )
 
-_TIMESTAMP = re.compile(
-    r"(?:19|20|21)\d\d-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?"
-)
+_TIMESTAMP = re.compile(r"(?:19|20|21)\d\d-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?")
 
 
 @dataclass(frozen=True)
@@ -135,9 +133,7 @@ def _text_table(
     for line, cells in islice(rows, limit):
         lines.append(line)
         if len(cells) != len(header):
-            raise ValueError(
-                f"{path}: row {len(lines)} (line {line}) has {len(cells)} cells: must have {len(header)}"
-            )
+            raise ValueError(f"{path}: row {len(lines)} (line {line}) has {len(cells)} cells: must have {len(header)}")
         for append, index in picks:
             append(cells[index])
     return Table(path, columns, len(lines), lines, unknown)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from queue_env.kernel import layout
 
@@ -64,12 +63,18 @@ def anchor_policy(
 
     Args:
         function: ``function(size, remaining, backlog, jobs, spare, parameters) -> float``: the anchor's rate from its
-            original and remaining size, the remaining work of the other jobs, the number of jobs, and delta. It is asked
-            after every event at which more jobs than servers are present; the rate, cut to [0, 1], holds until the next.
+            original and remaining size, the remaining work of the other jobs, the number of jobs, and delta. It is
+            asked after every event at which more jobs than servers are present; the rate, cut to [0, 1], holds until
+            the next.
         name: in tables; the function's name if not given.
         parameters: numbers handed to the function.
     """
-    kernel = {"family": layout.ANCHOR, "order": layout.REMAINING, "preemptive": 1, "rate_kind": layout.USER_RATE}
+    kernel = {
+        "family": layout.ANCHOR,
+        "order": layout.REMAINING,
+        "preemptive": 1,
+        "rate_kind": layout.USER_RATE,
+    }
     return _user_policy(function, name, layout.ANCHOR, kernel, parameters)
 
 
@@ -79,9 +84,9 @@ def allocation_policy(
     """Set the rate of every job yourself. O(jobs present) an event.
 
     Args:
-        function: ``function(sizes, remaining, ages, servers, parameters, rates) -> float``: arrays over the jobs present,
-            in arrival order. It writes ``rates`` (zeros when called; 0 <= v <= 1, sum at most ``servers``) and returns for
-            how long they hold if nothing happens before, or ``inf``.
+        function: ``function(sizes, remaining, ages, servers, parameters, rates) -> float``: arrays over the jobs
+            present, in arrival order. It writes ``rates`` (zeros when called; 0 <= v <= 1, sum at most ``servers``)
+            and returns for how long they hold if nothing happens before, or ``inf``.
         name: in tables; the function's name if not given.
         parameters: numbers handed to the function.
     """
@@ -89,7 +94,11 @@ def allocation_policy(
 
 
 def _user_policy(
-    function: Callable[..., float], name: str | None, family: int, kernel: Mapping[str, int], parameters: Sequence[float]
+    function: Callable[..., float],
+    name: str | None,
+    family: int,
+    kernel: Mapping[str, int],
+    parameters: Sequence[float],
 ) -> UserPolicy:
     if not callable(function):
         raise ValueError(f"function={function!r}, allowed: a function that numba can compile")

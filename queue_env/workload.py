@@ -248,6 +248,4 @@ def _check_column(name: str, values: FloatArray, jobs: int) -> None:
 
 def _generator(seed: np.random.SeedSequence, index: int) -> np.random.Generator:
     key = (*seed.spawn_key, _FIRST_KEY + index)
-    return np.random.default_rng(
-        np.random.SeedSequence(seed.entropy, spawn_key=key, pool_size=seed.pool_size)
-    )
+    return np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=key, pool_size=seed.pool_size))

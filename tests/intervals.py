@@ -63,9 +63,9 @@ def mean_over(values: ArrayLike, chosen: NDArray[np.bool_]) -> Interval:
     return Interval(float(estimate.value), float(low), float(high), LEVEL)
 
 
-def record(scenario: Scenario, policy: str, jobs: int, seed: int) -> Mapping[str, NDArray[Any]]:
-    """The records of one run from empty, of `jobs` jobs."""
-    (result,) = run(scenario, [policy], jobs, seed, records=True).values()
-    records = result.records
-    assert records is not None
-    return records
+def records(
+    scenario: Scenario, policies: Iterable[str], jobs: int, seed: int
+) -> dict[str, Mapping[str, NDArray[Any]]]:
+    """Each policy's records of the same jobs, from an empty system."""
+    results = run(scenario, policies, jobs, seed, records=True)
+    return {policy: result.records for policy, result in results.items() if result.records is not None}

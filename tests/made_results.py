@@ -30,7 +30,7 @@ def made_result(
     present: int = 0,
     **changes: Any,
 ) -> Result:
-    """A result of response times and drawn sizes of shape (rows, jobs); `abandoned` and `present` are per row."""
+    """A result of response times and sizes of shape (rows, jobs); `abandoned`, `present` are per row."""
     rows, jobs = responses.shape
     slowdowns = responses / drawn
     stats = np.zeros(rows, STATS)

@@ -45,9 +45,7 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-app = typer.Typer(
-    name="queue-env", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
-)
+app = typer.Typer(name="queue-env", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command("list")(reporting_errors(list_all))
 app.command("simulate")(reporting_errors(simulate))
 app.command("theory")(reporting_errors(theory))

@@ -43,9 +43,7 @@ Load: TypeAlias = Annotated[
     float | None,
     typer.Option(help="Load in place of the scenario's; a trace's arrivals are stretched or squeezed to it."),
 ]
-Clock: TypeAlias = Annotated[
-    str | None, typer.Option(help="What uses up patience: queue, fractional or sojourn time.")
-]
+Clock: TypeAlias = Annotated[str | None, typer.Option(help="What uses up patience: queue, fractional or sojourn time.")]
 Trace: TypeAlias = Annotated[
     Path | None,
     typer.Option(help="File: .csv, .csv.gz, .swf, .swf.gz or .parquet.", rich_help_panel=_TRACE),
@@ -63,15 +61,11 @@ Size: TypeAlias = Annotated[
 ]
 Patience: TypeAlias = Annotated[
     str | None,
-    typer.Option(
-        metavar="SUM", help="Sum of the same form; by default no job gives up.", rich_help_panel=_TRACE
-    ),
+    typer.Option(metavar="SUM", help="Sum of the same form; by default no job gives up.", rich_help_panel=_TRACE),
 ]
 Warmup: TypeAlias = Annotated[
     str | None,
-    typer.Option(
-        metavar="COUNT", help="Jobs of each stream before the first that counts.", rich_help_panel=_RUN
-    ),
+    typer.Option(metavar="COUNT", help="Jobs of each stream before the first that counts.", rich_help_panel=_RUN),
 ]
 Streams: TypeAlias = Annotated[
     int | None,
@@ -92,9 +86,7 @@ Out: TypeAlias = Annotated[
 ]
 Records: TypeAlias = Annotated[
     bool,
-    typer.Option(
-        "--records", help="Write the times of each job to --out too, as .npz.", rich_help_panel=_OUTPUT
-    ),
+    typer.Option("--records", help="Write the times of each job to --out too, as .npz.", rich_help_panel=_OUTPUT),
 ]
 Json: TypeAlias = Annotated[
     bool,

@@ -212,9 +212,7 @@ class BoundedPareto(ContinuousLaw):
         if self.high <= self.low:
             refuse(self.name, "high", f"> low={self.low}", self.high)
         if self._width > 690:
-            refuse(
-                self.name, "high", "such that (high/low)^alpha < 1e299 (beyond that use pareto)", self.high
-            )
+            refuse(self.name, "high", "such that (high/low)^alpha < 1e299 (beyond that use pareto)", self.high)
 
     @classmethod
     def forms(cls) -> Mapping[tuple[str, ...], Callable[..., Law]]:

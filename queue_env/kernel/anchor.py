@@ -25,18 +25,18 @@ from queue_env.kernel.layout import (
     SWITCH,
     THRESHOLD,
     USER_RATE,
-    Array,
     Floats,
     Memory,
+    Record,
 )
 
 COINCIDENCE = 1e-12  # share of the backlog below which two moments count as one
 
-# ---- jobs at rate one, the partial job, the queue ------------------------------------------------------------------------
+# ---- jobs at rate one, the partial job, the queue ------------------------------------------------
 
 
 @jit
-def serve(m: Memory, s: Array, slot: int, remaining: float) -> None:
+def serve(m: Memory, s: Record, slot: int, remaining: float) -> None:
     """Give a job rate one."""
     events.keep_digits(m, s, remaining)
     events.leave_queue(m, s, slot)
@@ -46,7 +46,7 @@ def serve(m: Memory, s: Array, slot: int, remaining: float) -> None:
 
 
 @jit
-def unserve(m: Memory, s: Array, slot: int) -> float:
+def unserve(m: Memory, s: Record, slot: int) -> float:
     """Take rate one from a job and return what remains of it."""
     remaining = max(service.finish_of(m, s, slot) - s["now"], 0.0)
     service.drop(m, s, slot)
@@ -55,7 +55,7 @@ def unserve(m: Memory, s: Array, slot: int) -> float:
 
 
 @jit
-def wait(m: Memory, s: Array, slot: int, remaining: float) -> None:
+def wait(m: Memory, s: Record, slot: int, remaining: float) -> None:
     """Put a job into the queue."""
     job = m.jobs[slot]
     job["remaining"] = remaining
@@ -66,7 +66,7 @@ def wait(m: Memory, s: Array, slot: int, remaining: float) -> None:
 
 
 @jit
-def unwait(m: Memory, s: Array, slot: int) -> float:
+def unwait(m: Memory, s: Record, slot: int) -> float:
     """Take a job out of the queue and return what remains of it."""
     heaps.remove(m.waiting, m.waiting_place, s["waiting"], slot)
     s["waiting"] -= 1
@@ -75,7 +75,7 @@ def unwait(m: Memory, s: Array, slot: int) -> float:
 
 
 @jit
-def settle_partial(s: Array) -> None:
+def settle_partial(s: Record) -> None:
     """Bring the partial job's remaining size up to now."""
     if s["partial_rate"] > 0.0:
         done = s["partial_rate"] * (s["now"] - s["partial_since"])
@@ -84,7 +84,7 @@ def settle_partial(s: Array) -> None:
 
 
 @jit
-def make_partial(m: Memory, s: Array, slot: int, remaining: float) -> None:
+def make_partial(m: Memory, s: Record, slot: int, remaining: float) -> None:
     """Put a queued job into the partial role, at rate zero until the rates are set."""
     m.jobs[slot]["where"] = AS_PARTIAL
     s["partial"] = slot
@@ -95,7 +95,7 @@ def make_partial(m: Memory, s: Array, slot: int, remaining: float) -> None:
 
 
 @jit
-def unmake_partial(m: Memory, s: Array) -> float:
+def unmake_partial(m: Memory, s: Record) -> float:
     """Take the partial role from its job and return what remains of it."""
     settle_partial(s)
     if s["partial_rate"] > 0.0:
@@ -108,7 +108,7 @@ def unmake_partial(m: Memory, s: Array) -> float:
 
 
 @jit
-def insert(m: Memory, s: Array, slot: int, remaining: float) -> None:
+def insert(m: Memory, s: Record, slot: int, remaining: float) -> None:
     """Find a queued job its place among those that are not the anchor."""
     s["backlog"] += remaining
     if s["in_service"] < s["capacity"]:
@@ -130,9 +130,7 @@ def insert(m: Memory, s: Array, slot: int, remaining: float) -> None:
     if partial >= 0:
         settle_partial(s)
         other = s["partial_remaining"]
-        if remaining > other or (
-            remaining == other and m.jobs[slot]["number"] > m.jobs[partial]["number"]
-        ):
+        if remaining > other or (remaining == other and m.jobs[slot]["number"] > m.jobs[partial]["number"]):
             wait(m, s, slot, remaining)
             return
         wait(m, s, partial, unmake_partial(m, s))
@@ -140,7 +138,7 @@ def insert(m: Memory, s: Array, slot: int, remaining: float) -> None:
 
 
 @jit
-def take_first(m: Memory, s: Array) -> tuple[int, float]:
+def take_first(m: Memory, s: Record) -> tuple[int, float]:
     """Take the best job that does not run at rate one: the partial one, or the first of the queue."""
     slot = s["partial"]
     if slot >= 0:
@@ -152,7 +150,7 @@ def take_first(m: Memory, s: Array) -> tuple[int, float]:
 
 
 @jit
-def refill(m: Memory, s: Array) -> None:
+def refill(m: Memory, s: Record) -> None:
     """Fill the places that a departure or a new anchor has left."""
     while s["in_service"] < s["capacity"] and (s["partial"] >= 0 or s["waiting"] > 0):
         slot, remaining = take_first(m, s)
@@ -163,7 +161,7 @@ def refill(m: Memory, s: Array) -> None:
 
 
 @jit
-def detach(m: Memory, s: Array, slot: int) -> float:
+def detach(m: Memory, s: Record, slot: int) -> float:
     """Take a job that is not the anchor from where it is, into the queue, and return what remains of it."""
     where = m.jobs[slot]["where"]
     if where == IN_SERVICE:
@@ -176,7 +174,7 @@ def detach(m: Memory, s: Array, slot: int) -> float:
     return remaining
 
 
-# ---- the anchor's role -----------------------------------------------------------------------------------------------------
+# ---- the anchor's role ---------------------------------------------------------------------------
 
 
 @jit
@@ -191,7 +189,7 @@ def margin(m: Memory, size: float, spare: float) -> float:
 
 
 @jit
-def settle_anchor(s: Array) -> None:
+def settle_anchor(s: Record) -> None:
     """Bring the anchor's remaining size up to now; compensated, for it may change its rate at every event."""
     if s["anchor_rate"] > 0.0:
         done = -s["anchor_rate"] * (s["now"] - s["anchor_since"]) + s["anchor_low"]
@@ -202,7 +200,7 @@ def settle_anchor(s: Array) -> None:
 
 
 @jit
-def make_anchor(m: Memory, s: Array, slot: int, remaining: float) -> None:
+def make_anchor(m: Memory, s: Record, slot: int, remaining: float) -> None:
     """Give a queued job the anchor's role, at rate zero until the rates are set."""
     job = m.jobs[slot]
     job["where"] = AS_ANCHOR
@@ -221,7 +219,7 @@ def make_anchor(m: Memory, s: Array, slot: int, remaining: float) -> None:
 
 
 @jit
-def unmake_anchor(m: Memory, s: Array) -> float:
+def unmake_anchor(m: Memory, s: Record) -> float:
     """Take the anchor's role from its job and return what remains of it."""
     settle_anchor(s)
     if s["anchor_rate"] > 0.0:
@@ -234,7 +232,7 @@ def unmake_anchor(m: Memory, s: Array) -> float:
 
 
 @jit_apart
-def compact_giants(m: Memory, s: Array) -> None:
+def compact_giants(m: Memory, s: Record) -> None:
     """Throw out the candidates that have left; there is room for three times the jobs present."""
     kept = 0
     for i in range(s["giants"]):
@@ -248,7 +246,7 @@ def compact_giants(m: Memory, s: Array) -> None:
 
 
 @jit
-def remember(m: Memory, s: Array, slot: int) -> None:
+def remember(m: Memory, s: Record, slot: int) -> None:
     """Note a job as a candidate for the anchor's role."""
     if s["giants"] == len(m.giants) or s["giants"] > 3 * s["number"] + 64:
         compact_giants(m, s)
@@ -259,7 +257,7 @@ def remember(m: Memory, s: Array, slot: int) -> None:
 
 
 @jit
-def pop_giant(m: Memory, s: Array) -> int:
+def pop_giant(m: Memory, s: Record) -> int:
     """Take the best candidate for the anchor's role that is still present, or return -1."""
     while s["giants"] > 0:
         entry = m.giants[0]
@@ -273,7 +271,7 @@ def pop_giant(m: Memory, s: Array) -> int:
 
 
 @jit_apart
-def choose_anchor(m: Memory, s: Array) -> None:
+def choose_anchor(m: Memory, s: Record) -> None:
     """Hand the free role to the next candidate, which leaves its place to another job."""
     slot = pop_giant(m, s)
     if slot < 0:
@@ -283,11 +281,11 @@ def choose_anchor(m: Memory, s: Array) -> None:
     make_anchor(m, s, slot, remaining)
 
 
-# ---- rates -------------------------------------------------------------------------------------------------------------------
+# ---- rates ---------------------------------------------------------------------------------------
 
 
 @jit
-def set_anchor_rate(m: Memory, s: Array, rate: float) -> None:
+def set_anchor_rate(m: Memory, s: Record, rate: float) -> None:
     """Change the anchor's rate, if it is another."""
     if s["anchor"] < 0 or rate == s["anchor_rate"]:
         return
@@ -306,7 +304,7 @@ def set_anchor_rate(m: Memory, s: Array, rate: float) -> None:
 
 
 @jit
-def set_partial_rate(m: Memory, s: Array, rate: float) -> None:
+def set_partial_rate(m: Memory, s: Record, rate: float) -> None:
     """Change the partial job's rate, if it is another."""
     if s["partial"] < 0 or rate == s["partial_rate"]:
         return
@@ -325,7 +323,7 @@ def set_partial_rate(m: Memory, s: Array, rate: float) -> None:
 
 
 @jit
-def backlog_rate(s: Array) -> float:
+def backlog_rate(s: Record) -> float:
     """Return one while the other jobs' work is below the threshold, else zero and the time of crossing it."""
     if s["switched"] or s["backlog"] < s["threshold"]:
         return 1.0
@@ -334,7 +332,7 @@ def backlog_rate(s: Array) -> float:
 
 
 @jit
-def start_idle_clocks(m: Memory, s: Array) -> None:
+def start_idle_clocks(m: Memory, s: Record) -> None:
     """Let the clocks of an anchor and a partial job run that were left at rate zero."""
     if s["anchor"] >= 0 and s["anchor_rate"] == 0.0:
         events.set_clock(m, s, s["anchor"], 0.0)
@@ -343,7 +341,7 @@ def start_idle_clocks(m: Memory, s: Array) -> None:
 
 
 @jit
-def join_switch(m: Memory, s: Array) -> None:
+def join_switch(m: Memory, s: Record) -> None:
     """Let a completion that coincides with the switch, but for rounding, come first.
 
     On one server the backlog stands at the threshold, so an arriving job completes just when it is reached again.
@@ -354,7 +352,7 @@ def join_switch(m: Memory, s: Array) -> None:
 
 
 @jit
-def set_rates(m: Memory, s: Array, user: object) -> None:
+def set_rates(m: Memory, s: Record, user: object) -> None:
     """Set the anchor's and the partial job's rate for the state after an event."""
     s["switch_time"] = np.inf
     rate = 1.0
@@ -377,11 +375,11 @@ def set_rates(m: Memory, s: Array, user: object) -> None:
     s["busy"] = s["in_service"] + s["anchor_rate"] + s["partial_rate"]
 
 
-# ---- events ------------------------------------------------------------------------------------------------------------------
+# ---- events --------------------------------------------------------------------------------------
 
 
 @jit_apart
-def recount_backlog(m: Memory, s: Array) -> None:
+def recount_backlog(m: Memory, s: Record) -> None:
     """Sum the other jobs' work anew, so that rounding does not add up over chunks."""
     backlog = 0.0
     for i in range(s["in_service"]):
@@ -394,7 +392,7 @@ def recount_backlog(m: Memory, s: Array) -> None:
 
 
 @jit
-def progress(s: Array) -> None:
+def progress(s: Record) -> None:
     """Take from the backlog what was done since the last event."""
     s["backlog"] -= (s["in_service"] + s["partial_rate"]) * s["elapsed"]
     if s["in_service"] == 0 and s["partial"] < 0:
@@ -402,7 +400,7 @@ def progress(s: Array) -> None:
 
 
 @jit_apart
-def queue_large(m: Memory, s: Array, slot: int) -> None:
+def queue_large(m: Memory, s: Record, slot: int) -> None:
     """Let a large job of thresh-split wait for its server."""
     events.set_clock(m, s, slot, 0.0)
     m.jobs[slot]["where"] = AS_ANCHOR
@@ -410,7 +408,7 @@ def queue_large(m: Memory, s: Array, slot: int) -> None:
 
 
 @jit
-def arrive(m: Memory, s: Array, slot: int) -> None:
+def arrive(m: Memory, s: Record, slot: int) -> None:
     """Let a job in: as the anchor if it finds none, or in place of a smaller one if the role is preemptive."""
     kind = s["rate_kind"]
     anchor = s["anchor"]
@@ -434,7 +432,7 @@ def arrive(m: Memory, s: Array, slot: int) -> None:
 
 
 @jit
-def first_to_finish(m: Memory, s: Array) -> int:
+def first_to_finish(m: Memory, s: Record) -> int:
     """Return who finishes now; of several at one instant, the one that came first."""
     time = s["now"]
     slot = -1
@@ -448,7 +446,7 @@ def first_to_finish(m: Memory, s: Array) -> int:
 
 
 @jit
-def leave(m: Memory, s: Array, slot: int, outcome: int) -> None:
+def leave(m: Memory, s: Record, slot: int, outcome: int) -> None:
     """Take a job out of the system, wherever it is, and hand on its role or place."""
     job = m.jobs[slot]
     held_role = slot == s["anchor"]

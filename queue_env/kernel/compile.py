@@ -10,10 +10,9 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
-from numba.core import config
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -41,8 +40,8 @@ CACHE_FOLDER = _cache_folder()
 
 
 def _compile(function: Function, signature: Any = None, **options: bool) -> Function:
-    previous = config.CACHE_DIR
-    config.CACHE_DIR = CACHE_FOLDER
+    config = cast(Any, numba.config)
+    previous, config.CACHE_DIR = config.CACHE_DIR, CACHE_FOLDER
     try:
         # Without reference counts (`_nrt`) and with LLVM's inlining, handing a tuple of arrays down costs nothing.
         compiled: Function = numba.njit(signature, nogil=True, error_model="numpy", _nrt=False, **options)(function)

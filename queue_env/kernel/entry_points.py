@@ -46,9 +46,11 @@ def entry_point(family: int, function: Callable[..., float] | None = None) -> Ru
 def _user_run(family: int) -> Run:
     name = _MODULES[family]
     module = import_module(f"queue_env.kernel.{name}")
-    memory = numba.typeof(allocate(1))
+    typeof: Callable[[object], Any] = numba.typeof
+    memory = typeof(allocate(1))
     signature = types.int64(memory, _FLOATS, _FLOATS, _FLOATS, types.FunctionType(_USER_SIGNATURES[family]))
-    return jit_entry(getattr(module, f"_run_{name}"), signature)
+    run: Run = jit_entry(getattr(module, f"_run_{name}"), signature)
+    return run
 
 
 @cache

@@ -25,21 +25,21 @@ from queue_env.kernel.layout import (
     REMAINING,
     SERVED,
     SHARING,
-    SOJOURN_CLOCK,
     SWITCH,
     Array,
     Floats,
     Memory,
+    Record,
 )
 
 # A duration below this share of the clock's reading would lose digits when added to it; the clock is then set to zero.
 FINE = 2.0**-40
 
-# ---- clock ----------------------------------------------------------------------------------------------------------------
+# ---- clock ---------------------------------------------------------------------------------------
 
 
 @jit
-def advance(s: Array, time: float) -> None:
+def advance(s: Record, time: float) -> None:
     """Move the clock to `time`, and the areas under the number in system and the capacity in use with it."""
     elapsed = time - s["now"]
     s["elapsed"] = elapsed
@@ -49,7 +49,7 @@ def advance(s: Array, time: float) -> None:
 
 
 @jit
-def absolute_time(s: Array) -> float:
+def absolute_time(s: Record) -> float:
     """Return the time since the workload's zero."""
     now: float = s["origin"] + (s["origin_low"] + s["now"])
     return now
@@ -72,7 +72,7 @@ def shift_keys(heap: Array, count: int, amount: float) -> None:
 
 
 @jit_apart
-def rebase(m: Memory, s: Array) -> None:
+def rebase(m: Memory, s: Record) -> None:
     """Make now the new origin of time, so that small durations keep their digits; O(jobs present)."""
     now = s["now"]
     for slot in range(s["highest"]):
@@ -90,7 +90,7 @@ def rebase(m: Memory, s: Array) -> None:
         s["virtual_clock"] = 0.0
     else:
         shift_keys(m.deadlines, s["deadlines"], -now)
-    if family == INDEX or family == ANCHOR or family == LEVELS:
+    if family in (INDEX, ANCHOR, LEVELS):
         shift_keys(m.service, s["in_service"], -now)
     if family == INDEX and (s["order"] == REMAINING or s["order"] == LOSS):
         shift_keys(m.worst, s["worst"], now)
@@ -113,14 +113,14 @@ def rebase(m: Memory, s: Array) -> None:
 
 
 @jit
-def keep_digits(m: Memory, s: Array, duration: float) -> None:
+def keep_digits(m: Memory, s: Record, duration: float) -> None:
     """Rebase if `duration` is too small beside the clock's reading to be added to it."""
     if duration < s["now"] * FINE and duration > 0.0:
         rebase(m, s)
 
 
 @jit
-def begin_chunk(m: Memory, s: Array) -> None:
+def begin_chunk(m: Memory, s: Record) -> None:
     """Take up a new chunk; in a stream its times count from the last arrival, which is now."""
     if s["relative"] and s["next"] == 0:
         rebase(m, s)
@@ -128,13 +128,11 @@ def begin_chunk(m: Memory, s: Array) -> None:
         s["shift_low"] = 0.0
 
 
-# ---- order of events --------------------------------------------------------------------------------------------------------
+# ---- order of events -----------------------------------------------------------------------------
 
 
 @jit
-def next_event(
-    m: Memory, s: Array, arrivals: Floats, completion: float, deadline: float, switch: float
-) -> int:
+def next_event(m: Memory, s: Record, arrivals: Floats, completion: float, deadline: float, switch: float) -> int:
     """Choose the next event, move the clock to it, and return its kind, or a status that ends the run.
 
     Simultaneous events: completion, then abandonment, then a change of rates, then arrival.
@@ -168,11 +166,11 @@ def next_event(
     return ARRIVAL
 
 
-# ---- arrivals ----------------------------------------------------------------------------------------------------------------
+# ---- arrivals ------------------------------------------------------------------------------------
 
 
 @jit_apart
-def mark_window(s: Array) -> None:
+def mark_window(s: Record) -> None:
     """Note the areas at both ends of the window of time averages."""
     number = s["arrived"]
     if number == s["window_from"]:
@@ -190,7 +188,7 @@ def mark_window(s: Array) -> None:
 
 
 @jit
-def admit(m: Memory, s: Array, sizes: Floats, patience: Floats) -> int:
+def admit(m: Memory, s: Record, sizes: Floats, patience: Floats) -> int:
     """Give the arriving job a slot and return it."""
     mark_window(s)
     size = sizes[s["next"]]
@@ -225,11 +223,11 @@ def admit(m: Memory, s: Array, sizes: Floats, patience: Floats) -> int:
     return int(slot)
 
 
-# ---- queue and service -----------------------------------------------------------------------------------------------------
+# ---- queue and service ---------------------------------------------------------------------------
 
 
 @jit
-def leave_queue(m: Memory, s: Array, slot: int) -> None:
+def leave_queue(m: Memory, s: Record, slot: int) -> None:
     """Note that a job's rate becomes positive."""
     job = m.jobs[slot]
     job["waited"] += s["now"] - job["since"]
@@ -238,7 +236,7 @@ def leave_queue(m: Memory, s: Array, slot: int) -> None:
 
 
 @jit
-def enter_queue(m: Memory, s: Array, slot: int) -> None:
+def enter_queue(m: Memory, s: Record, slot: int) -> None:
     """Note that a job's rate becomes zero."""
     job = m.jobs[slot]
     job["since"] = s["now"]
@@ -247,7 +245,7 @@ def enter_queue(m: Memory, s: Array, slot: int) -> None:
 
 
 @jit_apart
-def note_start(s: Array, records: Array, job: Array) -> None:
+def note_start(s: Record, records: Array, job: Record) -> None:
     """Record when a job that leaves service started; service that lasted no time does not count."""
     if job["started"] == s["now"]:
         job["started"] = np.nan
@@ -255,11 +253,11 @@ def note_start(s: Array, records: Array, job: Array) -> None:
         records[job["number"]]["start_time"] = s["origin"] + (s["origin_low"] + job["started"])
 
 
-# ---- patience ----------------------------------------------------------------------------------------------------------------
+# ---- patience ------------------------------------------------------------------------------------
 
 
 @jit
-def clear_deadline(m: Memory, s: Array, slot: int) -> None:
+def clear_deadline(m: Memory, s: Record, slot: int) -> None:
     """Forget a job's deadline, if it has one."""
     if m.deadline_place[slot] >= 0:
         heaps.remove(m.deadlines, m.deadline_place, s["deadlines"], slot)
@@ -267,14 +265,14 @@ def clear_deadline(m: Memory, s: Array, slot: int) -> None:
 
 
 @jit
-def set_clock(m: Memory, s: Array, slot: int, share: float) -> None:
+def set_clock(m: Memory, s: Record, slot: int, share: float) -> None:
     """Let a job's patience clock run as its kind says for a job that gets `share` of a server."""
     if s["clock"] != NO_CLOCK:
         change_clock(m, s, slot, share)
 
 
 @jit_apart
-def change_clock(m: Memory, s: Array, slot: int, share: float) -> None:
+def change_clock(m: Memory, s: Record, slot: int, share: float) -> None:
     """Do the work of `set_clock` for jobs that have patience."""
     kind = s["clock"]
     rate = 1.0
@@ -298,7 +296,7 @@ def change_clock(m: Memory, s: Array, slot: int, share: float) -> None:
 
 
 @jit
-def first_deadline(m: Memory, s: Array) -> float:
+def first_deadline(m: Memory, s: Record) -> float:
     """Return the time of the next abandonment, or infinity."""
     if s["deadlines"] > 0:
         time: float = m.deadlines[0]["key"]
@@ -306,18 +304,18 @@ def first_deadline(m: Memory, s: Array) -> float:
     return np.inf
 
 
-# ---- departures ----------------------------------------------------------------------------------------------------------------
+# ---- departures ----------------------------------------------------------------------------------
 
 
 @jit
 def bin_of(value: float) -> int:
     """Return the histogram bin of a positive value, from the exponent and the first bits of its significand."""
-    bits = np.float64(value).view(np.int64) >> (52 - BIN_BITS)
+    bits: Record = np.float64(value).view(np.int64) >> (52 - BIN_BITS)
     return int(min(max(bits - ((1023 + LOWEST_OCTAVE) << BIN_BITS), 0), BINS - 1))
 
 
 @jit
-def count_served(m: Memory, s: Array, row: int, slot: int, response: float) -> None:
+def count_served(m: Memory, s: Record, row: int, slot: int, response: float) -> None:
     """Add a served job to the statistics."""
     stats = m.stats[row]
     size = m.jobs[slot]["size"]
@@ -337,7 +335,7 @@ def count_served(m: Memory, s: Array, row: int, slot: int, response: float) -> N
 
 
 @jit
-def count(m: Memory, s: Array, slot: int, outcome: int, response: float) -> None:
+def count(m: Memory, s: Record, slot: int, outcome: int, response: float) -> None:
     """Add a departing job to the statistics and the records, if it is one of the counted."""
     job = m.jobs[slot]
     number = job["number"]
@@ -364,7 +362,7 @@ def count(m: Memory, s: Array, slot: int, outcome: int, response: float) -> None
 
 
 @jit_apart
-def note_departure(s: Array, records: Array, job: Array, outcome: int) -> None:
+def note_departure(s: Record, records: Array, job: Record, outcome: int) -> None:
     """Record how a job left."""
     record = records[job["number"]]
     if outcome == SERVED or job["started"] < s["now"]:
@@ -375,7 +373,7 @@ def note_departure(s: Array, records: Array, job: Array, outcome: int) -> None:
 
 
 @jit
-def depart(m: Memory, s: Array, slot: int, outcome: int, remaining: float) -> None:
+def depart(m: Memory, s: Record, slot: int, outcome: int, remaining: float) -> None:
     """Let a job go: its waiting is complete in ``waited``, and it is in no heap but perhaps that of deadlines."""
     job = m.jobs[slot]
     response = s["now"] - job["arrival"]
@@ -395,7 +393,7 @@ def depart(m: Memory, s: Array, slot: int, outcome: int, remaining: float) -> No
 
 
 @jit
-def abandon_from_queue(m: Memory, s: Array, slot: int) -> None:
+def abandon_from_queue(m: Memory, s: Record, slot: int) -> None:
     """Let a job go that is in the queue."""
     job = m.jobs[slot]
     job["waited"] += s["now"] - job["since"]

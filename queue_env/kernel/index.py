@@ -21,14 +21,14 @@ from queue_env.kernel.layout import (
     SERVED,
     SIZE,
     USER_DYNAMIC,
-    Array,
     Floats,
     Memory,
+    Record,
 )
 
 
 @jit
-def index_of(m: Memory, s: Array, slot: int, remaining: float, user: object) -> float:
+def index_of(m: Memory, s: Record, slot: int, remaining: float, user: object) -> float:
     """Return a job's index: smaller goes first."""
     order = s["order"]
     job = m.jobs[slot]
@@ -48,7 +48,7 @@ def index_of(m: Memory, s: Array, slot: int, remaining: float, user: object) -> 
 
 
 @jit
-def begin(m: Memory, s: Array, slot: int) -> None:
+def begin(m: Memory, s: Record, slot: int) -> None:
     """Put a job into service."""
     job = m.jobs[slot]
     duration = job["remaining"] / s["speed"]
@@ -61,7 +61,7 @@ def begin(m: Memory, s: Array, slot: int) -> None:
 
 
 @jit
-def end(m: Memory, s: Array, slot: int) -> None:
+def end(m: Memory, s: Record, slot: int) -> None:
     """Take a job out of service, with what remains of it."""
     job = m.jobs[slot]
     job["remaining"] = max(service.finish_of(m, s, slot) - s["now"], 0.0) * s["speed"]
@@ -71,7 +71,7 @@ def end(m: Memory, s: Array, slot: int) -> None:
 
 
 @jit
-def wait(m: Memory, s: Array, slot: int, user: object) -> None:
+def wait(m: Memory, s: Record, slot: int, user: object) -> None:
     """Put a job into the queue."""
     job = m.jobs[slot]
     events.set_clock(m, s, slot, 0.0)
@@ -82,7 +82,7 @@ def wait(m: Memory, s: Array, slot: int, user: object) -> None:
 
 
 @jit
-def refill(m: Memory, s: Array) -> None:
+def refill(m: Memory, s: Record) -> None:
     """Give a free server to the best waiting job."""
     if s["waiting"] > 0 and s["in_service"] < s["capacity"]:
         slot = m.waiting[0]["slot"]
@@ -92,7 +92,7 @@ def refill(m: Memory, s: Array) -> None:
 
 
 @jit_apart
-def refresh_indices(m: Memory, s: Array, user: object) -> None:
+def refresh_indices(m: Memory, s: Record, user: object) -> None:
     """Recompute the user's index of every job in service."""
     for i in range(s["in_service"]):
         entry = m.service[i]
@@ -101,7 +101,7 @@ def refresh_indices(m: Memory, s: Array, user: object) -> None:
 
 
 @jit
-def whom_to_preempt(m: Memory, s: Array, slot: int, user: object) -> int:
+def whom_to_preempt(m: Memory, s: Record, slot: int, user: object) -> int:
     """Return the job in service that yields to the arriving one, or -1. An equal one keeps its server."""
     job = m.jobs[slot]
     order = s["order"]
@@ -122,7 +122,7 @@ def whom_to_preempt(m: Memory, s: Array, slot: int, user: object) -> int:
 
 
 @jit
-def arrive(m: Memory, s: Array, slot: int, user: object) -> None:
+def arrive(m: Memory, s: Record, slot: int, user: object) -> None:
     """Serve the arriving job, in place of another if need be, or let it wait, or lose it."""
     job = m.jobs[slot]
     job["key"] = index_of(m, s, slot, job["size"], user)
@@ -142,7 +142,7 @@ def arrive(m: Memory, s: Array, slot: int, user: object) -> None:
 
 
 @jit
-def abandon(m: Memory, s: Array, slot: int) -> None:
+def abandon(m: Memory, s: Record, slot: int) -> None:
     """Let a job go whose patience has run out."""
     job = m.jobs[slot]
     if job["where"] == IN_SERVICE:
@@ -156,7 +156,7 @@ def abandon(m: Memory, s: Array, slot: int) -> None:
 
 
 @jit
-def complete(m: Memory, s: Array) -> None:
+def complete(m: Memory, s: Record) -> None:
     """Let the next job go that finishes."""
     slot = service.first_slot(m, s)
     service.drop(m, s, slot)

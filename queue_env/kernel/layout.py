@@ -4,35 +4,36 @@ Everything the kernel knows between two calls lies in a `Memory`, so copying its
 back continues bit for bit.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.void]
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+Array: TypeAlias = npt.NDArray[np.void]
+Record: TypeAlias = Any  # one record of an Array; numba knows the types of its fields, a static checker does not
+Floats: TypeAlias = npt.NDArray[np.float64]
+Ints: TypeAlias = npt.NDArray[np.int64]
 
-# ---- what a run returns -------------------------------------------------------------------------------------------
+# ---- what a run returns --------------------------------------------------------------------------
 DONE = 0  # every counted job has left, or the horizon is reached, or nothing can happen any more
 NEED_ARRIVALS = 1  # the chunk is used up
 GROW = 2  # no free slot for the next job: enlarge the memory and call again
 BAD_RATES = 3  # a user's allocation broke 0 <= v <= 1 or sum v <= n
 
-# ---- events, in the order in which simultaneous ones happen ---------------------------------------------------------
+# ---- events, in the order in which simultaneous ones happen --------------------------------------
 COMPLETION = 10
 ABANDONMENT = 11
 SWITCH = 12  # rates change without a job coming or going
 ARRIVAL = 13
 
-# ---- families of policies: each has its own data structure ------------------------------------------------------------
+# ---- families of policies: each has its own data structure ---------------------------------------
 INDEX = 0  # the n best by an index at rate 1
 ANCHOR = 1  # one job at a rate of its own, SRPT for the rest
 SHARING = 2  # equal shares
 LEVELS = 3  # least attained service first
 RATES = 4  # rates handed in by the user's function
 
-# ---- orders of the index family -------------------------------------------------------------------------------------
+# ---- orders of the index family ------------------------------------------------------------------
 EARLIEST = 0
 LATEST = 1
 REMAINING = 2
@@ -41,7 +42,7 @@ LOSS = 4  # two classes, no waiting room
 USER_STATIC = 5  # the user's index, of what does not change in service
 USER_DYNAMIC = 6  # the user's index, of what changes in service
 
-# ---- how the anchor family sets the anchor's rate -----------------------------------------------------------------------
+# ---- how the anchor family sets the anchor's rate ------------------------------------------------
 SPLIT = 0
 THRESHOLD = 1
 DYNASPLIT = 2
@@ -51,13 +52,13 @@ LOG_MARGIN = 0
 POWER_MARGIN = 1
 CONSTANT_MARGIN = 2
 
-# ---- patience clocks --------------------------------------------------------------------------------------------------
+# ---- patience clocks -----------------------------------------------------------------------------
 NO_CLOCK = 0
 QUEUE_CLOCK = 1
 FRACTIONAL_CLOCK = 2
 SOJOURN_CLOCK = 3
 
-# ---- outcomes, and where a job is -----------------------------------------------------------------------------------------
+# ---- outcomes, and where a job is ----------------------------------------------------------------
 SERVED = 0
 ABANDONED = 1
 PRESENT = 2
@@ -66,7 +67,7 @@ IN_SERVICE = 1
 AS_PARTIAL = 2
 AS_ANCHOR = 3
 
-# ---- histograms: 2^7 bins an octave, from 2^-40 to 2^60 -------------------------------------------------------------------
+# ---- histograms: 2^7 bins an octave, from 2^-40 to 2^60 ------------------------------------------
 BIN_BITS = 7
 LOWEST_OCTAVE = -40
 HIGHEST_OCTAVE = 60
@@ -170,23 +171,29 @@ def allocate(slots: int, rows: int = 1, records: int = 0, parameters: Floats | N
     Returns:
         Zeroed arrays, with the stacks of free slots and levels filled.
     """
-    places = [np.full(slots, -1, dtype=np.int64) for _ in range(5)]
     memory = Memory(
-        np.zeros(1, SYSTEM),
-        np.zeros(slots, JOB),
-        np.arange(slots, dtype=np.int64)[::-1].copy(),
-        *(np.zeros(slots + 1, ENTRY) for _ in range(4)),
-        np.zeros(4 * slots, ENTRY),
-        np.zeros(slots, LEVEL),
-        np.arange(slots, dtype=np.int64)[::-1].copy(),
-        *places,
-        np.zeros(slots, dtype=np.int64),
-        np.zeros((4, slots)),
-        np.zeros(0) if parameters is None else parameters,
-        np.zeros(rows, STATS),
-        np.zeros((rows, BINS), dtype=np.int64),
-        np.zeros((rows, BINS), dtype=np.int64),
-        np.zeros(records, RECORD),
+        system=np.zeros(1, SYSTEM),
+        jobs=np.zeros(slots, JOB),
+        free=_stack(slots),
+        service=np.zeros(slots + 1, ENTRY),
+        worst=np.zeros(slots + 1, ENTRY),
+        waiting=np.zeros(slots + 1, ENTRY),
+        deadlines=np.zeros(slots + 1, ENTRY),
+        giants=np.zeros(4 * slots, ENTRY),
+        levels=np.zeros(slots, LEVEL),
+        level_free=_stack(slots),
+        service_place=np.full(slots, -1, dtype=np.int64),
+        worst_place=np.full(slots, -1, dtype=np.int64),
+        waiting_place=np.full(slots, -1, dtype=np.int64),
+        deadline_place=np.full(slots, -1, dtype=np.int64),
+        giant_place=np.full(slots, -1, dtype=np.int64),
+        order=np.zeros(slots, dtype=np.int64),
+        scratch=np.zeros((4, slots)),
+        parameters=np.zeros(0) if parameters is None else parameters,
+        stats=np.zeros(rows, STATS),
+        response_counts=np.zeros((rows, BINS), dtype=np.int64),
+        slowdown_counts=np.zeros((rows, BINS), dtype=np.int64),
+        records=np.zeros(records, RECORD),
     )
     memory.jobs["number"] = -1
     memory.records["start_time"] = np.nan
@@ -198,11 +205,18 @@ def allocate(slots: int, rows: int = 1, records: int = 0, parameters: Floats | N
     return memory
 
 
+def _stack(slots: int) -> Ints:
+    """Return a stack of free slots, the first on top."""
+    return np.arange(slots, dtype=np.int64)[::-1].copy()
+
+
 def enlarge(memory: Memory) -> Memory:
     """Return a memory with twice the slots and the same content."""
     slots = len(memory.jobs)
     larger = allocate(2 * slots, rows=1, parameters=memory.parameters)
-    kept = {name: getattr(memory, name) for name in ("system", "stats", "response_counts", "slowdown_counts", "records")}
+    kept = {
+        name: getattr(memory, name) for name in ("system", "stats", "response_counts", "slowdown_counts", "records")
+    }
     for name in ("jobs", "service", "worst", "waiting", "deadlines", "giants", "levels", "order"):
         old = getattr(memory, name)
         getattr(larger, name)[: len(old)] = old

@@ -1,8 +1,8 @@
 """Least attained service first: jobs level with one another share what the levels below leave them.
 
-A level is a set of jobs with equal attained service. From the lowest up, levels run at rate one while their jobs fit on
-the servers (the full levels); the next one shares what is left (the partial level); those above wait. A lower level that
-catches up with the next one becomes one with it. Levels are a linked list; each has a heap of its jobs by size.
+A level is a set of jobs with equal attained service. From the lowest up, levels run at rate one while their jobs fit
+on the servers (the full levels); the next one shares what is left (the partial level); those above wait. A lower level
+that catches up with the next one becomes one with it. Levels are a linked list; each has a heap of its jobs by size.
 """
 
 import numpy as np
@@ -18,16 +18,16 @@ from queue_env.kernel.layout import (
     SERVED,
     SOJOURN_CLOCK,
     SWITCH,
-    Array,
     Floats,
     Memory,
+    Record,
 )
 
-# ---- one level ---------------------------------------------------------------------------------------------------------------
+# ---- one level -----------------------------------------------------------------------------------
 
 
 @jit
-def settle(m: Memory, s: Array, level: int) -> None:
+def settle(m: Memory, s: Record, level: int) -> None:
     """Bring a level's attained service, or its time in the queue, up to now."""
     here = m.levels[level]
     elapsed = s["now"] - here["since"]
@@ -39,7 +39,7 @@ def settle(m: Memory, s: Array, level: int) -> None:
 
 
 @jit_apart
-def set_clocks(m: Memory, s: Array, level: int, rate: float) -> None:
+def set_clocks(m: Memory, s: Record, level: int, rate: float) -> None:
     """Tell every job of a level its new rate, for its patience."""
     root = m.levels[level]["root"]
     slot = root
@@ -49,7 +49,7 @@ def set_clocks(m: Memory, s: Array, level: int, rate: float) -> None:
 
 
 @jit
-def set_rate(m: Memory, s: Array, level: int, rate: float) -> None:
+def set_rate(m: Memory, s: Record, level: int, rate: float) -> None:
     """Change a level's rate, if it is another."""
     here = m.levels[level]
     if rate == here["rate"]:
@@ -61,7 +61,7 @@ def set_rate(m: Memory, s: Array, level: int, rate: float) -> None:
 
 
 @jit
-def schedule(m: Memory, s: Array, level: int) -> None:
+def schedule(m: Memory, s: Record, level: int) -> None:
     """Enter a full level, or enter it anew, in the heap of finish times."""
     if m.service_place[level] >= 0:
         heaps.remove(m.service, m.service_place, s["in_service"], level)
@@ -75,17 +75,17 @@ def schedule(m: Memory, s: Array, level: int) -> None:
 
 
 @jit
-def unschedule(m: Memory, s: Array, level: int) -> None:
+def unschedule(m: Memory, s: Record, level: int) -> None:
     """Take a level out of the heap of finish times."""
     heaps.remove(m.service, m.service_place, s["in_service"], level)
     s["in_service"] -= 1
 
 
-# ---- the list of levels, and which of them run ---------------------------------------------------------------------------
+# ---- the list of levels, and which of them run ---------------------------------------------------
 
 
 @jit
-def first_waiting(m: Memory, s: Array) -> int:
+def first_waiting(m: Memory, s: Record) -> int:
     """Return the lowest level that does not run, or -1."""
     if s["partial_level"] >= 0:
         return int(m.levels[s["partial_level"]]["above"])
@@ -95,7 +95,7 @@ def first_waiting(m: Memory, s: Array) -> int:
 
 
 @jit
-def promote(m: Memory, s: Array) -> bool:
+def promote(m: Memory, s: Record) -> bool:
     """Let the next level run, in full if it fits, else in part; returns whether anything changed."""
     level = s["partial_level"]
     room = s["servers"] - s["full_count"]
@@ -116,7 +116,7 @@ def promote(m: Memory, s: Array) -> bool:
 
 
 @jit
-def demote(m: Memory, s: Array) -> None:
+def demote(m: Memory, s: Record) -> None:
     """Take the highest full level out of the full ones; it becomes the partial one."""
     if s["partial_level"] >= 0:
         set_rate(m, s, s["partial_level"], 0.0)
@@ -128,7 +128,7 @@ def demote(m: Memory, s: Array) -> None:
 
 
 @jit
-def allot(m: Memory, s: Array) -> None:
+def allot(m: Memory, s: Record) -> None:
     """Decide which levels run, and how fast."""
     while s["full_count"] > s["servers"]:
         demote(m, s)
@@ -145,7 +145,7 @@ def allot(m: Memory, s: Array) -> None:
 
 
 @jit
-def unlink(m: Memory, s: Array, level: int) -> None:
+def unlink(m: Memory, s: Record, level: int) -> None:
     """Take a level out of the list and free it."""
     here = m.levels[level]
     if here["below"] >= 0:
@@ -162,11 +162,11 @@ def unlink(m: Memory, s: Array, level: int) -> None:
     s["level_free"] += 1
 
 
-# ---- levels that meet --------------------------------------------------------------------------------------------------------
+# ---- levels that meet ----------------------------------------------------------------------------
 
 
 @jit
-def time_to_meet(m: Memory, s: Array, level: int) -> float:
+def time_to_meet(m: Memory, s: Record, level: int) -> float:
     """Return how long a running level needs to reach the one above it, or infinity."""
     if level < 0 or m.levels[level]["above"] < 0:
         return np.inf
@@ -181,7 +181,7 @@ def time_to_meet(m: Memory, s: Array, level: int) -> float:
 
 
 @jit_apart
-def retag(m: Memory, s: Array, level: int, target: int) -> None:
+def retag(m: Memory, s: Record, level: int, target: int) -> None:
     """Tell the jobs of a level that they belong to another, whose time in the queue reads otherwise."""
     root = m.levels[level]["root"]
     difference = m.levels[level]["idle"] - m.levels[target]["idle"]
@@ -197,7 +197,7 @@ def retag(m: Memory, s: Array, level: int, target: int) -> None:
 
 
 @jit
-def merge(m: Memory, s: Array, lower: int) -> None:
+def merge(m: Memory, s: Record, lower: int) -> None:
     """Make a level and the one above it one; the jobs of the smaller move, so each moves O(log n) times."""
     upper = m.levels[lower]["above"]
     settle(m, s, lower)
@@ -218,11 +218,11 @@ def merge(m: Memory, s: Array, lower: int) -> None:
     s["partial_level"] = kept
 
 
-# ---- events ------------------------------------------------------------------------------------------------------------------
+# ---- events --------------------------------------------------------------------------------------
 
 
 @jit
-def new_level(m: Memory, s: Array) -> int:
+def new_level(m: Memory, s: Record) -> int:
     """Put a new level of no attained service below all others, as a full one."""
     s["level_free"] -= 1
     level = m.level_free[s["level_free"]]
@@ -242,7 +242,7 @@ def new_level(m: Memory, s: Array) -> int:
 
 
 @jit
-def lowest_is_new(m: Memory, s: Array) -> bool:
+def lowest_is_new(m: Memory, s: Record) -> bool:
     """Return whether the lowest level has not been served yet, so that an arriving job is level with it."""
     level = s["low_level"]
     if level < 0:
@@ -252,7 +252,7 @@ def lowest_is_new(m: Memory, s: Array) -> bool:
 
 
 @jit
-def arrive(m: Memory, s: Array, slot: int) -> None:
+def arrive(m: Memory, s: Record, slot: int) -> None:
     """Let a job in, at the lowest level."""
     fresh = not lowest_is_new(m, s)
     level = new_level(m, s) if fresh else s["low_level"]
@@ -277,7 +277,7 @@ def arrive(m: Memory, s: Array, slot: int) -> None:
 
 
 @jit
-def leave(m: Memory, s: Array, slot: int, outcome: int) -> None:
+def leave(m: Memory, s: Record, slot: int, outcome: int) -> None:
     """Let a job go."""
     job = m.jobs[slot]
     level = job["level"]
@@ -302,7 +302,7 @@ def leave(m: Memory, s: Array, slot: int, outcome: int) -> None:
 
 
 @jit
-def time_to_finish(m: Memory, s: Array) -> float:
+def time_to_finish(m: Memory, s: Record) -> float:
     """Return how long the first job of the partial level needs to finish, or infinity."""
     level = s["partial_level"]
     if level < 0:
@@ -313,7 +313,7 @@ def time_to_finish(m: Memory, s: Array) -> float:
 
 
 @jit
-def complete(m: Memory, s: Array) -> None:
+def complete(m: Memory, s: Record) -> None:
     """Let the next job go that finishes."""
     level = s["partial_level"]
     if s["in_service"] > 0 and m.service[0]["key"] == s["now"]:

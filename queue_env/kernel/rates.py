@@ -11,9 +11,9 @@ from queue_env.kernel.layout import (
     BAD_RATES,
     COMPLETION,
     SERVED,
-    Array,
     Floats,
     Memory,
+    Record,
 )
 
 SIZES, LEFT, AGES, RATES = 0, 1, 2, 3  # rows of the scratch table, jobs in arrival order
@@ -21,7 +21,7 @@ TOLERANCE = 1e-9  # by which the sum of rates may exceed the number of servers
 
 
 @jit
-def progress(m: Memory, s: Array, event: int) -> None:
+def progress(m: Memory, s: Record, event: int) -> None:
     """Bring every job's remaining size up to now; all that finish together have nothing left."""
     for i in range(s["number"]):
         job = m.jobs[m.order[i]]
@@ -31,7 +31,7 @@ def progress(m: Memory, s: Array, event: int) -> None:
 
 
 @jit
-def show(m: Memory, s: Array) -> None:
+def show(m: Memory, s: Record) -> None:
     """Fill the table that the user's function reads."""
     for i in range(s["number"]):
         job = m.jobs[m.order[i]]
@@ -42,7 +42,7 @@ def show(m: Memory, s: Array) -> None:
 
 
 @jit
-def change_rate(m: Memory, s: Array, slot: int, rate: float) -> None:
+def change_rate(m: Memory, s: Record, slot: int, rate: float) -> None:
     """Give a job its rate, kept in ``key``, and keep the books of its waiting and patience."""
     job = m.jobs[slot]
     if job["key"] == 0.0 and rate > 0.0:
@@ -54,7 +54,7 @@ def change_rate(m: Memory, s: Array, slot: int, rate: float) -> None:
 
 
 @jit
-def take_up(m: Memory, s: Array) -> bool:
+def take_up(m: Memory, s: Record) -> bool:
     """Check the rates that the user's function has set and give them to the jobs; returns whether they are allowed."""
     total = 0.0
     for i in range(s["number"]):
@@ -68,7 +68,7 @@ def take_up(m: Memory, s: Array) -> bool:
 
 
 @jit
-def finish_time(m: Memory, s: Array) -> float:
+def finish_time(m: Memory, s: Record) -> float:
     """Return when the next job finishes, or infinity."""
     shortest = np.inf
     for i in range(s["number"]):
@@ -81,7 +81,7 @@ def finish_time(m: Memory, s: Array) -> float:
 
 
 @jit
-def first_finished(m: Memory, s: Array) -> int:
+def first_finished(m: Memory, s: Record) -> int:
     """Return which job, in arrival order, has nothing left."""
     i = 0
     while m.jobs[m.order[i]]["remaining"] > 0.0:
@@ -90,7 +90,7 @@ def first_finished(m: Memory, s: Array) -> int:
 
 
 @jit
-def leave(m: Memory, s: Array, index: int, outcome: int) -> None:
+def leave(m: Memory, s: Record, index: int, outcome: int) -> None:
     """Let a job go and close the gap in the order."""
     slot = m.order[index]
     job = m.jobs[slot]
@@ -102,7 +102,7 @@ def leave(m: Memory, s: Array, index: int, outcome: int) -> None:
 
 
 @jit
-def index_in_order(m: Memory, s: Array, slot: int) -> int:
+def index_in_order(m: Memory, s: Record, slot: int) -> int:
     """Return a job's place in arrival order."""
     i = 0
     while m.order[i] != slot:
@@ -131,7 +131,14 @@ def _run_rates(m: Memory, arrivals: Floats, sizes: Floats, patience: Floats, use
         show(m, s)
         number = s["number"]
         table = m.scratch
-        hold = user(table[SIZES, :number], table[LEFT, :number], table[AGES, :number], s["servers"], m.parameters, table[RATES, :number])  # type: ignore[operator]
+        hold = user(
+            table[SIZES, :number],
+            table[LEFT, :number],
+            table[AGES, :number],
+            s["servers"],
+            m.parameters,
+            table[RATES, :number],
+        )  # type: ignore[operator]
         if not take_up(m, s) or not hold > 0.0:
             return BAD_RATES
         s["switch_time"] = s["now"] + hold

@@ -8,7 +8,7 @@ import numpy as np
 
 from queue_env.kernel import heaps
 from queue_env.kernel.compile import jit
-from queue_env.kernel.layout import ANCHOR, LOSS, REMAINING, SIZE, USER_STATIC, Array, Memory
+from queue_env.kernel.layout import ANCHOR, LOSS, REMAINING, Array, Memory, Record
 
 
 @jit
@@ -21,7 +21,7 @@ def copy_entry(entries: Array, target: int, source: int) -> None:
 
 
 @jit
-def first_finish(m: Memory, s: Array) -> float:
+def first_finish(m: Memory, s: Record) -> float:
     """Return when the next job in service finishes, or infinity."""
     if s["in_service"] == 0:
         return np.inf
@@ -30,13 +30,13 @@ def first_finish(m: Memory, s: Array) -> float:
 
 
 @jit
-def first_slot(m: Memory, s: Array) -> int:
+def first_slot(m: Memory, s: Record) -> int:
     """Return the slot of the job in service that finishes next."""
     return int(m.service[0 if s["dual"] else s["in_service"] - 1]["slot"])
 
 
 @jit
-def position(m: Memory, s: Array, slot: int) -> int:
+def position(m: Memory, s: Record, slot: int) -> int:
     """Return where in the set a job in service lies."""
     if s["dual"]:
         return int(m.service_place[slot])
@@ -47,7 +47,7 @@ def position(m: Memory, s: Array, slot: int) -> int:
 
 
 @jit
-def insert_sorted(m: Memory, s: Array, finish: float, number: int, slot: int) -> None:
+def insert_sorted(m: Memory, s: Record, finish: float, number: int, slot: int) -> None:
     """Insert into the sorted array; who finishes next is usually near its end."""
     i = s["in_service"]
     while i > 0:
@@ -63,7 +63,7 @@ def insert_sorted(m: Memory, s: Array, finish: float, number: int, slot: int) ->
 
 
 @jit
-def add(m: Memory, s: Array, finish: float, slot: int) -> None:
+def add(m: Memory, s: Record, finish: float, slot: int) -> None:
     """Add a job that finishes at `finish`."""
     job = m.jobs[slot]
     number = job["number"]
@@ -86,7 +86,7 @@ def add(m: Memory, s: Array, finish: float, slot: int) -> None:
 
 
 @jit
-def drop(m: Memory, s: Array, slot: int) -> None:
+def drop(m: Memory, s: Record, slot: int) -> None:
     """Take a job out."""
     if s["dual"]:
         heaps.remove(m.service, m.service_place, s["in_service"], slot)
@@ -101,7 +101,7 @@ def drop(m: Memory, s: Array, slot: int) -> None:
 
 
 @jit
-def worst_by_key(m: Memory, s: Array) -> int:
+def worst_by_key(m: Memory, s: Record) -> int:
     """Return who has the largest index, the later job of a tie, by looking at all in service."""
     worst = -1
     for i in range(s["in_service"]):
@@ -116,7 +116,7 @@ def worst_by_key(m: Memory, s: Array) -> int:
 
 
 @jit
-def worst_slot(m: Memory, s: Array) -> int:
+def worst_slot(m: Memory, s: Record) -> int:
     """Return the slot of the job in service that is preempted first, or -1."""
     order = s["order"]
     if s["dual"]:
@@ -133,7 +133,7 @@ def worst_slot(m: Memory, s: Array) -> int:
 
 
 @jit
-def finish_of(m: Memory, s: Array, slot: int) -> float:
+def finish_of(m: Memory, s: Record, slot: int) -> float:
     """Return when a job in service finishes."""
     time: float = m.service[position(m, s, slot)]["key"]
     return time

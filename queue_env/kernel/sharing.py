@@ -1,7 +1,8 @@
 """Processor sharing: every job at rate min(1, n/N).
 
 All jobs gain service at one speed, so a job finishes when the service that each has gained since the origin
-(``virtual``) reaches its tag: the reading at its arrival plus its size. Patience under the fractional clock works alike.
+(``virtual``) reaches its tag: the reading at its arrival plus its size. Patience under the fractional clock works
+alike.
 """
 
 import numpy as np
@@ -16,21 +17,21 @@ from queue_env.kernel.layout import (
     FRACTIONAL_CLOCK,
     SERVED,
     SOJOURN_CLOCK,
-    Array,
     Floats,
     Memory,
+    Record,
 )
 
 
 @jit
-def progress(s: Array) -> None:
+def progress(s: Record) -> None:
     """Move the readings of gained service and of fractional waiting up to now."""
     s["virtual"] += s["share"] * s["elapsed"]
     s["virtual_clock"] += (1.0 - s["share"]) * s["elapsed"]
 
 
 @jit
-def set_share(s: Array) -> None:
+def set_share(s: Record) -> None:
     """Set the rate for the present number of jobs."""
     number, servers = s["number"], s["servers"]
     s["share"] = 1.0 if number <= servers else servers / number
@@ -38,7 +39,7 @@ def set_share(s: Array) -> None:
 
 
 @jit
-def finish_time(m: Memory, s: Array) -> float:
+def finish_time(m: Memory, s: Record) -> float:
     """Return when the next job finishes, or infinity."""
     if s["number"] == 0:
         return np.inf
@@ -48,7 +49,7 @@ def finish_time(m: Memory, s: Array) -> float:
 
 
 @jit
-def deadline_time(m: Memory, s: Array) -> float:
+def deadline_time(m: Memory, s: Record) -> float:
     """Return when the next patience runs out, or infinity. Nobody waits at rate zero, so the queue clock stands."""
     if s["clock"] != FRACTIONAL_CLOCK:
         return events.first_deadline(m, s)
@@ -59,7 +60,7 @@ def deadline_time(m: Memory, s: Array) -> float:
 
 
 @jit
-def arrive(m: Memory, s: Array, slot: int) -> None:
+def arrive(m: Memory, s: Record, slot: int) -> None:
     """Let a job in."""
     job = m.jobs[slot]
     if job["size"] < s["virtual"] * events.FINE or job["patience"] < s["virtual_clock"] * events.FINE:
@@ -74,7 +75,7 @@ def arrive(m: Memory, s: Array, slot: int) -> None:
 
 
 @jit
-def leave(m: Memory, s: Array, slot: int, outcome: int) -> None:
+def leave(m: Memory, s: Record, slot: int, outcome: int) -> None:
     """Let a job go."""
     remaining = m.waiting[m.waiting_place[slot]]["key"] - s["virtual"]
     heaps.remove(m.waiting, m.waiting_place, s["waiting"], slot)
@@ -83,7 +84,7 @@ def leave(m: Memory, s: Array, slot: int, outcome: int) -> None:
 
 
 @jit
-def complete(m: Memory, s: Array) -> None:
+def complete(m: Memory, s: Record) -> None:
     """Let the next job go that finishes, and set the reading to its tag, so that equal tags finish together."""
     s["virtual"] = m.waiting[0]["key"]
     leave(m, s, m.waiting[0]["slot"], SERVED)

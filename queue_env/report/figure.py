@@ -129,9 +129,7 @@ def _finish(axes: Any, normalised: bool) -> None:
 def _set_limits(axes: Any) -> None:
     """Limits that hold all that is sure, and of the rest what comes before it leaves at the top."""
     lines = [line.get_xydata() for line in axes.lines if line.get_xdata().size]
-    sure = [
-        line.get_ydata() for line in axes.lines if line.get_ydata().size and line.get_linewidth() == THICK
-    ]
+    sure = [line.get_ydata() for line in axes.lines if line.get_ydata().size and line.get_linewidth() == THICK]
     top = 1.15 * max(heights.max() for heights in sure or [line[:, 1] for line in lines])
     inside = np.concatenate([line[np.logical_and.accumulate(line[:, 1] <= top)] for line in lines])
     (left, bottom), right = inside.min(axis=0), inside[:, 0].max()

@@ -80,7 +80,10 @@ def result_tables(results: Comparison) -> list[Table]:
             _table(results, "Slowdown", _slowdown_columns(), "slowdown"),
         ]
     else:
-        tables = [_table(results, "Response time", _scenario_columns())]
+        tables = [
+            _table(results, "Response time and slowdown", _mean_columns()),
+            _table(results, "Quantiles of response time", _quantile_columns(), "response"),
+        ]
     decades = _decade_columns(results) if has_normalised_tail(first) else {}
     if decades:
         title = "Normalised tail R(t) = P[T > t] / P[S > c t], t in mean service times"
@@ -96,10 +99,7 @@ def result_tables(results: Comparison) -> list[Table]:
 def paired_differences(results: Comparison) -> dict[str, dict[str, Interval]]:
     """Each policy less the first, on the same jobs: intervals by policy and by quantity in `DIFFERENCES`."""
     first, *others = results
-    return {
-        other: {name: results.difference(other, first, name) for name in DIFFERENCES.values()}
-        for other in others
-    }
+    return {other: {name: results.difference(other, first, name) for name in DIFFERENCES.values()} for other in others}
 
 
 def difference_table(results: Comparison) -> Table:
@@ -120,9 +120,7 @@ def time_unit(result: Result) -> float:
 
 
 def _table(results: Comparison, title: str, columns: Mapping[str, Column], group: str = "") -> Table:
-    rows = tuple(
-        _row(policy, (cell(result) for cell in columns.values())) for policy, result in results.items()
-    )
+    rows = tuple(_row(policy, (cell(result) for cell in columns.values())) for policy, result in results.items())
     return Table(title, ("policy", *columns), rows, group)
 
 
@@ -130,13 +128,17 @@ def _row(name: str, cells: Iterable[Cell]) -> tuple[Cell, ...]:
     return (name, *cells)
 
 
-def _scenario_columns() -> dict[str, Column]:
+def _mean_columns() -> dict[str, Column]:
     return {
         "mean response": _interval_of("mean_response"),
         "mean slowdown": _interval_of("mean_slowdown"),
-        **{_percentile(q): _value_of(f"quantile:{q}") for q in QUANTILES},
-        "max": lambda result: result.max_response,
+        "max response": lambda result: result.max_response,
+        "max slowdown": lambda result: result.max_slowdown,
     }
+
+
+def _quantile_columns() -> dict[str, Column]:
+    return {_percentile(q): _value_of(f"quantile:{q}") for q in QUANTILES}
 
 
 def _response_columns() -> dict[str, Column]:

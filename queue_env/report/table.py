@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Cell", "Table", "atomic_file", "csv_text", "markdown", "rich_table"]
 
-LONG = 1e7
+LONG = 1e9
 """Numbers from here on are shown with an exponent."""
 
 ROUNDING = 1e-9
@@ -56,7 +56,8 @@ def rich_table(table: Table) -> Group:
     shown = RichTable(box=box.SIMPLE_HEAD)
     for index, column in enumerate(table.columns):
         numeric = any(not isinstance(row[index], str | None) for row in table.rows)
-        shown.add_column(Text(column), justify="right" if numeric else "left")
+        # Folded where the terminal is narrow: digits and names must not be cut off.
+        shown.add_column(Text(column), justify="right" if numeric else "left", overflow="fold")
     for row in table.rows:
         shown.add_row(*(Text(_text(cell)) for cell in row))
     return Group(Text(table.title, style="bold"), shown)  # Text, since markup would swallow brackets

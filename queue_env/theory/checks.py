@@ -40,9 +40,7 @@ def single_server_load(owner: str, arrival_rate: float, sizes: Law) -> float:
     return load
 
 
-def many_server_rates(
-    owner: str, arrival_rate: float, service_rate: float, servers: int
-) -> tuple[float, float, int]:
+def many_server_rates(owner: str, arrival_rate: float, service_rate: float, servers: int) -> tuple[float, float, int]:
     """Return λ, μ and n; ValueError unless λ and μ are finite and > 0 and n is a whole number >= 1."""
     rate = positive(owner, "arrival_rate", arrival_rate)
     return rate, positive(owner, "service_rate", service_rate), whole_servers(owner, servers)

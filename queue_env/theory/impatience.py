@@ -84,9 +84,7 @@ def srpt_threshold(load: float, sizes: Law) -> float:
     while excess(high) <= 0.0:
         high += 1.0
         if high > _LARGEST_LOG:
-            refuse(
-                "srpt_threshold", "load", f"farther above 1 for τ of {sizes.name} sizes to be finite", load
-            )
+            refuse("srpt_threshold", "load", f"farther above 1 for τ of {sizes.name} sizes to be finite", load)
     return math.exp(brentq(excess, low, high, xtol=1e-15, rtol=1e-15, maxiter=200))
 
 

@@ -96,9 +96,7 @@ def _tail_bounds(scenario: Scenario) -> Iterator[TheoryValue]:
     for decade in range(BOUND_DECADES):
         factor = 10**decade
         value = float(tail_lower_bound(scenario, factor * scenario.sizes.mean))
-        yield TheoryValue(
-            f"P[T > {factor} E[S]]", "any", value, "probability", formula, f"{_PAPER_TAIL}, (6)", "bound"
-        )
+        yield TheoryValue(f"P[T > {factor} E[S]]", "any", value, "probability", formula, f"{_PAPER_TAIL}, (6)", "bound")
 
 
 def _mean_bound(scenario: Scenario) -> Iterator[TheoryValue]:
@@ -154,9 +152,7 @@ def _with_patience(scenario: Scenario, patience: Law) -> Iterator[TheoryValue]:
 
 def _erlang_a(scenario: Scenario, mean_patience: float) -> Iterator[TheoryValue]:
     """Erlang A, for policies that give a job a whole server or nothing: ps and las would stop the clocks."""
-    law = many_servers.erlang_a(
-        scenario.arrival_rate, 1.0 / scenario.sizes.mean, scenario.servers, 1.0 / mean_patience
-    )
+    law = many_servers.erlang_a(scenario.arrival_rate, 1.0 / scenario.sizes.mean, scenario.servers, 1.0 / mean_patience)
     shared = (
         ("P[abandon]", law.abandonment, "probability", "Σ_j π_{n+j}·(j+1)θ/(nμ+(j+1)θ)"),
         ("mean waiting", law.mean_waiting, "time", "E[Q]/λ"),
