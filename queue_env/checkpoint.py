@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,17 +32,18 @@ class Checkpoint:
 
     def __init__(self, path: Path, identity: Mapping[str, Any]) -> None:
         self._path = path
-        self._identity = json.dumps(identity, sort_keys=True)
+        self._identity = json.loads(json.dumps(identity))
         if not path.parent.is_dir():
             refuse("simulate", "checkpoint", "a file in a folder that exists", str(path))
+        self.seconds = 0.0
         self._found = self._read() if path.exists() else {}
 
     def load(self) -> Streams:
-        """Return the streams found in the file."""
+        """Return the streams found in the file; ``seconds`` is the time that they took."""
         return dict(self._found)
 
-    def save(self, finished: Streams) -> None:
-        """Write all finished streams."""
+    def save(self, finished: Streams, seconds: float) -> None:
+        """Write all finished streams, and the time that was spent on them since `load`."""
         arrays = {
             f"{stream}/{policy}/{name}": array
             for stream, policies in finished.items()
@@ -50,20 +52,24 @@ class Checkpoint:
         }
         beside = self._path.with_name(self._path.name + ".part")
         with beside.open("wb") as file:
-            np.savez_compressed(file, identity=np.array(self._identity), **arrays)  # type: ignore[arg-type]
+            head = {"identity": np.array(json.dumps(self._identity)), "seconds": np.array(self.seconds + seconds)}
+            np.savez_compressed(file, **head, **arrays)  # type: ignore[arg-type]
         os.replace(beside, self._path)
 
     def _read(self) -> Streams:
         try:
             with np.load(self._path) as file:
                 arrays = dict(file.items())
-            identity = str(arrays.pop("identity"))
-        except (OSError, ValueError, KeyError, EOFError) as error:
+            identity, self.seconds = json.loads(str(arrays.pop("identity"))), float(arrays.pop("seconds"))
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
             raise ValueError(
                 f"simulate: checkpoint must be a file that simulate wrote, got {str(self._path)!r}"
             ) from error
-        if identity != self._identity:
-            refuse("simulate", "checkpoint", f"of this run, {self._identity}", identity)
+        for name, value in self._identity.items():
+            if identity.get(name) != value:
+                refuse(
+                    "simulate", f"checkpoint {str(self._path)!r}", f"of a run with {name}={value}", identity.get(name)
+                )
         finished: Streams = {}
         for key in sorted(arrays, key=lambda key: tuple(map(int, key.split("/")[:2]))):
             stream, policy, name = key.split("/")

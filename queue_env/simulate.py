@@ -120,7 +120,7 @@ def simulate(
     began = time.perf_counter()
     with job_progress(plan.total, "simulating", progress) as advance:
         finished = _run_streams(plan, threads or os.cpu_count() or 1, advance, kept)
-    seconds = time.perf_counter() - began
+    seconds = time.perf_counter() - began + (0.0 if kept is None else kept.seconds)
     results = [_result(plan, i, finished, seconds) for i in range(len(plan.settings))]
     return Comparison(results) if isinstance(policy, list | tuple) else results[0]
 
@@ -131,7 +131,7 @@ def simulate(
 def _run_streams(plan: Plan, threads: int, advance: Advance, kept: Checkpoint | None) -> dict[int, list[Finished]]:
     """Run the streams that are not in the checkpoint; returns what each policy did on each stream."""
     finished = {} if kept is None else kept.load()
-    stop = Event()
+    began, stop = time.perf_counter(), Event()
     with ThreadPoolExecutor(threads) as pool:
         todo = {
             pool.submit(_run_stream, plan, stream, advance, stop): stream
@@ -142,7 +142,7 @@ def _run_streams(plan: Plan, threads: int, advance: Advance, kept: Checkpoint | 
             for future in as_completed(todo):
                 finished[todo[future]] = future.result()
                 if kept is not None:
-                    kept.save(finished)
+                    kept.save(finished, time.perf_counter() - began)
         except BaseException as error:
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)

@@ -43,8 +43,11 @@ def _compile(function: Function, signature: Any = None, **options: bool) -> Func
     config = cast(Any, numba.config)
     previous, config.CACHE_DIR = config.CACHE_DIR, CACHE_FOLDER
     try:
-        # Without reference counts (`_nrt`) and with LLVM's inlining, handing a tuple of arrays down costs nothing.
-        compiled: Function = numba.njit(signature, nogil=True, error_model="numpy", _nrt=False, **options)(function)
+        # Without reference counts (`_nrt`, which numba's stubs do not list) and with LLVM's inlining, handing a tuple of
+        # arrays down costs nothing.
+        options |= {"nogil": True, "_nrt": False}
+        compiler = cast("Callable[..., Callable[[Function], Function]]", numba.njit)
+        compiled = compiler(signature, error_model="numpy", **options)(function)
     finally:
         config.CACHE_DIR = previous
     return compiled
