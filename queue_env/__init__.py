@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 from queue_env._version import __version__
 
 if TYPE_CHECKING:
+    from queue_env.comparison import Comparison
     from queue_env.distributions import Law, law
-    from queue_env.result import Comparison, Result
+    from queue_env.result import Result
     from queue_env.scenario import SCENARIOS, Scenario, scenario
     from queue_env.simulate import simulate
     from queue_env.simulation import Simulation
@@ -36,7 +37,7 @@ __all__ = [
 # Where each public name lives. They are loaded when first used, so that `import queue_env` stays quick.
 _HOMES = {
     "SCENARIOS": "scenario",
-    "Comparison": "result",
+    "Comparison": "comparison",
     "Law": "distributions",
     "Result": "result",
     "Scenario": "scenario",

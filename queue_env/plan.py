@@ -11,12 +11,12 @@ import numpy as np
 
 from queue_env.distributions import Law, law
 from queue_env.distributions.checks import refuse
-from queue_env.rules import Policy, Setting, parse_policy, set_up
+from queue_env.rules import POLICIES, Policy, Setting, parse_policy, set_up
 from queue_env.scenario import CLOCKS, Scenario, scenario
 from queue_env.system import System
 from queue_env.workload import Chunk, Stream, Workload, check_servers
 
-__all__ = ["Plan", "Source", "make_plan"]
+__all__ = ["Plan", "Source", "make_plan", "reference_policies"]
 
 Source: TypeAlias = "str | Mapping[str, Any] | Scenario | Workload"
 
@@ -237,3 +237,18 @@ def _scenario_plan(
         rows=lengths[2],
         **ends,
     )
+
+
+def reference_policies(source: Source, servers: int | None = None) -> list[str]:
+    """Return the labels of all reference policies that can run on a scenario, or on a workload with so many servers.
+
+    Left out are those that need spare capacity where there is none, and ``loss-priority`` where there is some.
+    """
+    names = []
+    for name in POLICIES:
+        try:
+            make_plan(source, [name], servers=servers)
+        except ValueError:
+            continue
+        names.append(name)
+    return names

@@ -1,26 +1,23 @@
-"""What a run found: one `Result` for each policy, and a `Comparison` of several on the same jobs."""
+"""What a run found: one `Result` for each policy."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from queue_env.arrivals import suggestion
 from queue_env.distributions.checks import refuse
 from queue_env.kernel.layout import BINS, STATS
+from queue_env.quantities import QUANTITIES, check_spare, estimate
 from queue_env.tail import (
-    Estimate,
     Interval,
     check_times,
     counts_above,
-    jackknife,
     quantile_from_counts,
     quotient,
     tail_estimate,
@@ -30,7 +27,7 @@ from queue_env.tail import (
 if TYPE_CHECKING:
     from queue_env.distributions import Law
 
-__all__ = ["PARAMETRIC_QUANTITIES", "QUANTILES", "QUANTITIES", "Comparison", "Result"]
+__all__ = ["QUANTILES", "Result"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -38,38 +35,12 @@ IntArray: TypeAlias = NDArray[np.int64]
 QUANTILES = (0.5, 0.9, 0.99, 0.999, 0.9999)
 """The quantiles in reports."""
 
-
-class _Ratio(NamedTuple):
-    """A quantity that is a sum over rows or systems divided by another, and the largest value it can have."""
-
-    over: str
-    under: tuple[str, ...]
-    most: float = math.inf
-
-
 _PLAIN = (
     *("policy", "servers", "spare", "load", "seed", "jobs", "simulated", "streams", "seconds", "interrupted"),
     *("scenario", "served", "abandoned", "present"),
 )
 _MAXIMA = ("max_response", "max_slowdown", "little_law_gap")
-_PER_SYSTEM = ("window", "number_area", "busy_area", "served_in_window", "little_gaps", "_capacity")
-_LEFT = ("served", "abandoned")
-_RATIOS: Mapping[str, _Ratio] = {
-    "mean_response": _Ratio("response_sum", ("served",)),
-    "mean_slowdown": _Ratio("slowdown_sum", ("served",)),
-    "mean_waiting": _Ratio("waiting_sum", _LEFT),
-    "waited_fraction": _Ratio("waited", _LEFT, most=1.0),
-    "abandonment": _Ratio("abandoned", (*_LEFT, "present"), most=1.0),
-    "throughput": _Ratio("served_in_window", ("window",)),
-    "mean_number": _Ratio("number_area", ("window",)),
-    "utilisation": _Ratio("busy_area", ("_capacity",), most=1.0),
-}
-
-QUANTITIES = (*_RATIOS, "std_response")
-"""Quantities of a result that have an interval, by name; each is a property too."""
-
-PARAMETRIC_QUANTITIES = ("quantile", "slowdown_quantile", "tail", "normalised_tail")
-"""Quantities that take a number after a colon: "quantile:0.99", "tail:10"; each is a method too."""
+_PER_SYSTEM = ("window", "number_area", "busy_area", "served_in_window", "little_gaps")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -171,18 +142,26 @@ class Result:
         """Number of served jobs with T > t, shape of t, linear inside a bin; ValueError as in `tail`."""
         return counts_above(self._responses, t)[()]
 
-    def normalised_tail(self, t: ArrayLike) -> FloatArray:
-        """R(t) = P[T > t]/F̄(ct) with c = min(1, δ), shape of t; 1 is the asymptotic lower bound.
+    def tail_bound(self, t: ArrayLike) -> FloatArray:
+        """F̄(ct) with c = min(1, δ), shape of t: no policy has a smaller P[T > t], asymptotically.
 
-        NaN where both are 0; ValueError where the spare capacity δ is not positive, or as in `tail`.
+        ValueError where the spare capacity δ is not positive, or as in `tail`.
 
         Source: Li, Harchol-Balter and Scheller-Wolf, DynaSPLIT, section 2.2, (6).
         """
-        return quotient(self.tail(t), self._size_tail(t))[()]
+        check_spare(self.spare)
+        return self.sizes.tail(min(1.0, self.spare) * check_times(t))
+
+    def normalised_tail(self, t: ArrayLike) -> FloatArray:
+        """R(t) = P[T > t]/F̄(ct), shape of t: `tail` over `tail_bound`.
+
+        NaN where both are 0; ValueError as in `tail_bound`.
+        """
+        return quotient(self.tail(t), self.tail_bound(t))[()]
 
     def normalised_tail_interval(self, t: ArrayLike, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Ends (low, high) of intervals for R(t), each of the shape of t; as `tail_interval`."""
-        return tail_estimate(self.response_counts, t).divided_by(self._size_tail(t)).ends(level)
+        return tail_estimate(self.response_counts, t).divided_by(self.tail_bound(t)).ends(level)
 
     def quantile(self, q: ArrayLike) -> FloatArray:
         """The smallest t with P[T <= t] >= q, shape of q, off by at most 1/128 of it; q = 1 is the largest T.
@@ -254,6 +233,11 @@ class Result:
         return self.value("utilisation")
 
     @property
+    def capacity(self) -> FloatArray:
+        """What all servers together could have done in the window, in units of work, shape (systems,)."""
+        return self.window * self.servers
+
+    @property
     def served(self) -> int:
         """Number of counted jobs that were served."""
         return self._count("served")
@@ -279,7 +263,7 @@ class Result:
         Raises:
             ValueError: there is no such quantity, or its number is out of range.
         """
-        return float(self._estimate(quantity).value)
+        return float(estimate(self, quantity).value)
 
     def interval(self, quantity: str, level: float = 0.95) -> Interval:
         """The quantity of a name, as in `value`, with its confidence interval over rows; see `Result`.
@@ -287,9 +271,9 @@ class Result:
         Raises:
             ValueError: there is no such quantity, or its number or the level is out of range.
         """
-        estimate = self._estimate(quantity)
-        low, high = estimate.ends(level)
-        return Interval(float(estimate.value), float(low), float(high), level)
+        found = estimate(self, quantity)
+        low, high = found.ends(level)
+        return Interval(float(found.value), float(low), float(high), level)
 
     # ---- reports ------------------------------------------------------------------------------------------
 
@@ -332,127 +316,17 @@ class Result:
         pooled: IntArray = self.response_counts.sum(axis=0)
         return pooled
 
-    @property
-    def _capacity(self) -> FloatArray:
-        return self.window * self.servers
-
     def _count(self, name: str) -> int:
         return int(self.stats[name].sum())
 
     def _largest(self, name: str) -> float:
         return float(self.stats[name].max()) if self.served else math.nan
 
-    def _size_tail(self, t: ArrayLike) -> FloatArray:
-        if not self.spare > 0:
-            refuse("normalised_tail", "spare", "> 0: there is no bound on the tail in overload", self.spare)
-        return self.sizes.tail(min(1.0, self.spare) * check_times(t))
-
     def _decades(self) -> list[float]:
         if not (self.spare > 0 and self.max_response > self.sizes.mean):
             return []
         count = math.ceil(math.log10(self.max_response / self.sizes.mean))
         return [self.sizes.mean * 10**k for k in range(count)]
-
-    def _estimate(self, quantity: str) -> Estimate:
-        if quantity in _RATIOS:
-            over, under, most = _RATIOS[quantity]
-            sums = self._columns(over, *under)
-            return jackknife(sums, lambda sums: quotient(sums[..., 0], sums[..., 1:].sum(axis=-1)), most)
-        if quantity == "std_response":
-            sums = self._columns("response_square_sum", "response_sum", "served")
-            return jackknife(sums, _standard_deviation)
-        kind, number = _parsed(quantity)
-        if kind == "tail":
-            return tail_estimate(self.response_counts, number)
-        if kind == "normalised_tail":
-            return tail_estimate(self.response_counts, number).divided_by(self._size_tail(number))
-        return self._quantile_estimate(kind, number)
-
-    def _columns(self, *names: str) -> NDArray[Any]:
-        columns = [getattr(self, name) if name in _PER_SYSTEM else self.stats[name] for name in names]
-        return np.stack(columns, axis=-1)
-
-    def _quantile_estimate(self, kind: str, q: float) -> Estimate:
-        if not 0 < q < 1:
-            refuse("result", f"number after {kind}", "between 0 and 1, both excluded", q)
-        responses = kind == "quantile"
-        counts = self.response_counts if responses else self.slowdown_counts
-        largest = self.max_response if responses else self.max_slowdown
-        return jackknife(counts, lambda sums: np.minimum(quantile_from_counts(sums, q), largest))
-
-
-class Comparison(Mapping[str, Result]):
-    """Results of several policies on the same jobs, by label and in order.
-
-    Args:
-        results: at least one, with labels that differ and equally many rows and systems.
-
-    Raises:
-        ValueError: the results do not fit each other.
-    """
-
-    def __init__(self, results: Iterable[Result]) -> None:
-        listed = list(results)
-        self._results = {result.policy: result for result in listed}
-        if not listed or len(self._results) < len(listed):
-            refuse("comparison", "policies", "at least one, and all different", [r.policy for r in listed])
-        for name in ("stats", "window"):
-            lengths = [len(getattr(result, name)) for result in listed]
-            if len(set(lengths)) > 1:
-                refuse("comparison", f"lengths of {name}", "the same for all policies", lengths)
-
-    def __getitem__(self, label: str) -> Result:
-        return self._results[label]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._results)
-
-    def __len__(self) -> int:
-        return len(self._results)
-
-    def __repr__(self) -> str:
-        return f"Comparison of {', '.join(self)}"
-
-    def difference(self, a: str, b: str, quantity: str = "mean_response", level: float = 0.95) -> Interval:
-        """The quantity of policy a less that of b, with an interval over paired rows.
-
-        Both met the same jobs, so what is left between rows is mostly what the policies did: the interval is
-        much shorter than two separate ones.
-
-        Args:
-            a: label of a policy.
-            b: label of another.
-            quantity: a name as in `Result.value`.
-            level: confidence level in (0, 1).
-
-        Raises:
-            ValueError: there is no such policy or quantity, or a number is out of range.
-        """
-        for label in (a, b):
-            if label not in self:
-                refuse("comparison", "policy", f"one of {', '.join(self)}{suggestion(label, self)}", label)
-        estimate = self[a]._estimate(quantity).minus(self[b]._estimate(quantity))
-        value, half = float(estimate.value), float(estimate.half_width(level))
-        return Interval(value, value - half, value + half, level)
-
-    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
-        """`Result.to_dict` of every policy, by label."""
-        return {label: result.to_dict(level) for label, result in self.items()}
-
-
-def _standard_deviation(sums: NDArray[Any]) -> FloatArray:
-    square, mean = (quotient(sums[..., k], sums[..., 2]) for k in (0, 1))
-    return np.sqrt(np.maximum(square - mean**2, 0.0))
-
-
-def _parsed(quantity: str) -> tuple[str, float]:
-    """Split the name of a parametric quantity; ValueError unless it is one, with a number."""
-    kind, _, argument = quantity.partition(":")
-    with suppress(ValueError):
-        if kind in PARAMETRIC_QUANTITIES:
-            return kind, float(argument)
-    names = (*QUANTITIES, *(f"{name}:NUMBER" for name in PARAMETRIC_QUANTITIES))
-    refuse("result", "quantity", f"one of {', '.join(names)}{suggestion(kind, names)}", quantity)
 
 
 def _finite(number: float) -> float | None:

@@ -16,8 +16,6 @@ from queue_env.user_policies import UserPolicy
 
 if TYPE_CHECKING:
     from queue_env.distributions import Law
-    from queue_env.scenario import Scenario
-    from queue_env.workload import Workload
 
 PAPER_D = "Li, Harchol-Balter, Scheller-Wolf, DynaSPLIT (2026)"
 PAPER_I = "On the SRPT scheduling discipline in many-server queues with impatient customers"
@@ -338,20 +336,3 @@ def _truncation(sizes: Law, share: float) -> float:
         lambda y: float(sizes.truncated_mean(math.exp(y))) - share * sizes.mean, math.log(low), math.log(high)
     )
     return math.exp(root)
-
-
-def reference_policies(source: Scenario | Workload, servers: int | None = None) -> list[str]:
-    """Return the labels of all reference policies that can run on a scenario, or on a workload with so many servers.
-
-    Left out are those that need spare capacity where there is none, and ``loss-priority`` where there is some.
-    """
-    from queue_env.plan import make_plan
-
-    names = []
-    for name in POLICIES:
-        try:
-            make_plan(source, [name], servers=servers)
-        except ValueError:
-            continue
-        names.append(name)
-    return names

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queue_env.checkpoint import Checkpoint
+from queue_env.comparison import Comparison
 from queue_env.distributions.checks import refuse
 from queue_env.plan import Plan, Source, make_plan
 from queue_env.progress import Advance, job_progress
-from queue_env.result import Comparison, Result
+from queue_env.result import Result
 from queue_env.rules import OnePolicy
 from queue_env.system import System
 from queue_env.workload import Chunk

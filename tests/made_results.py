@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from queue_env.comparison import Comparison
 from queue_env.distributions import law
 from queue_env.kernel.layout import BINS, STATS
-from queue_env.result import Comparison, Result
+from queue_env.result import Result
 from queue_env.scenario import scenario
 from queue_env.tail import bin_edges
 

@@ -34,7 +34,7 @@ LIGHT = {
 """Size laws with all moments."""
 
 PARETO = {alpha: law({"law": "pareto", "alpha": alpha, "mean": 1.0}) for alpha in (1.5, 2.2)}
-WIDTHS = dict.fromkeys(LIGHT, 0.03) | {"weibull": 0.045, "hyperexponential": 0.045}
+WIDTHS = dict.fromkeys(LIGHT, 0.03) | {"deterministic": 0.04, "weibull": 0.055, "hyperexponential": 0.055}
 INVERSE_MEAN_IS_FINITE = ("deterministic", "lognormal")
 BLIND = ("fcfs", "lcfs")
 SIZE_AWARE = ("srpt", "psjf", "las")

@@ -14,6 +14,7 @@ from made_results import JOBS, ROWS, made_comparison, made_result
 from matplotlib.collections import PolyCollection
 from rich.console import Console
 
+from queue_env.comparison import Comparison
 from queue_env.distributions import law
 from queue_env.report import (
     Table,
@@ -29,7 +30,6 @@ from queue_env.report import (
     speed,
     tail_figure,
 )
-from queue_env.result import Comparison
 from queue_env.tail import Interval
 
 TABLE = Table(

@@ -10,9 +10,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from queue_env.comparison import Comparison
 from queue_env.distributions import law
 from queue_env.kernel.layout import BINS, STATS
-from queue_env.result import PARAMETRIC_QUANTITIES, QUANTILES, QUANTITIES, Comparison, Result
+from queue_env.quantities import PARAMETRIC_QUANTITIES, QUANTITIES
+from queue_env.result import QUANTILES, Result
 from queue_env.tail import Interval, t_interval
 
 FALSE_ALARM = 1e-6  # of each statistical assertion

@@ -15,8 +15,8 @@ import typer
 from queue_env._version import __version__
 
 if TYPE_CHECKING:
+    from queue_env.comparison import Comparison
     from queue_env.report import Table
-    from queue_env.result import Comparison
 
 __all__ = ["json_text", "print_tables", "save"]
 

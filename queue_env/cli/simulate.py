@@ -13,7 +13,7 @@ from queue_env.cli.inputs import check_writable, parse_count, parse_overrides
 from queue_env.cli.output import json_text, print_tables, save
 
 if TYPE_CHECKING:
-    from queue_env.result import Comparison
+    from queue_env.comparison import Comparison
     from queue_env.scenario import Scenario
     from queue_env.workload import Workload
 
@@ -113,7 +113,7 @@ def _workload(
 
 
 def _simulate(source: Scenario | Workload, policies: Sequence[str], run: Mapping[str, Any]) -> Comparison:
-    from queue_env.rules import reference_policies
+    from queue_env.plan import reference_policies
     from queue_env.simulate import simulate as run_policies
 
     names: list[str] = []

@@ -25,7 +25,9 @@ from queue_env.kernel.layout import (
     SWITCH,
     THRESHOLD,
     USER_RATE,
+    Array,
     Floats,
+    Ints,
     Memory,
     Record,
 )
@@ -38,7 +40,6 @@ COINCIDENCE = 1e-12  # share of the backlog below which two moments count as one
 @jit
 def serve(m: Memory, s: Record, slot: int, remaining: float) -> None:
     """Give a job rate one."""
-    events.keep_digits(m, s, remaining)
     events.leave_queue(m, s, slot)
     events.set_clock(m, s, slot, 1.0)
     m.jobs[slot]["where"] = IN_SERVICE
@@ -232,15 +233,15 @@ def unmake_anchor(m: Memory, s: Record) -> float:
 
 
 @jit_apart
-def compact_giants(m: Memory, s: Record) -> None:
+def compact_giants(s: Record, jobs: Array, giants: Array, place: Ints) -> None:
     """Throw out the candidates that have left; there is room for three times the jobs present."""
     kept = 0
     for i in range(s["giants"]):
-        entry = m.giants[i]
+        entry = giants[i]
         key, tie, slot = entry["key"], entry["tie"], entry["slot"]
-        if m.jobs[slot]["number"] == tie:
+        if jobs[slot]["number"] == tie:
             # What is kept so far lies before i, so nothing unread is overwritten.
-            heaps.push(m.giants, m.giant_place, kept, key, tie, slot)
+            heaps.push(giants, place, kept, key, tie, slot)
             kept += 1
     s["giants"] = kept
 
@@ -249,7 +250,7 @@ def compact_giants(m: Memory, s: Record) -> None:
 def remember(m: Memory, s: Record, slot: int) -> None:
     """Note a job as a candidate for the anchor's role."""
     if s["giants"] == len(m.giants) or s["giants"] > 3 * s["number"] + 64:
-        compact_giants(m, s)
+        compact_giants(s, m.jobs, m.giants, m.giant_place)
     job = m.jobs[slot]
     key = -job["size"] if s["rate_kind"] != THRESHOLD else 0.0
     heaps.push(m.giants, m.giant_place, s["giants"], key, job["number"], slot)
@@ -299,7 +300,6 @@ def set_anchor_rate(m: Memory, s: Record, rate: float) -> None:
     s["anchor_rate"] = rate
     s["anchor_finish"] = np.inf
     if rate > 0.0:
-        events.keep_digits(m, s, s["anchor_remaining"] / rate)
         s["anchor_finish"] = s["now"] + s["anchor_remaining"] / rate
 
 
@@ -318,7 +318,6 @@ def set_partial_rate(m: Memory, s: Record, rate: float) -> None:
     s["partial_rate"] = rate
     s["partial_finish"] = np.inf
     if rate > 0.0:
-        events.keep_digits(m, s, s["partial_remaining"] / rate)
         s["partial_finish"] = s["now"] + s["partial_remaining"] / rate
 
 
@@ -389,6 +388,19 @@ def recount_backlog(m: Memory, s: Record) -> None:
     if s["partial"] >= 0:
         backlog += s["partial_remaining"] - s["partial_rate"] * (s["now"] - s["partial_since"])
     s["backlog"] = backlog
+
+
+@jit
+def least_to_start(m: Memory, s: Record) -> float:
+    """Return the least that remains of a job at rate zero that may start at the next event."""
+    least = np.inf
+    if s["waiting"] > 0:
+        least = m.waiting[0]["key"]
+    if s["partial"] >= 0 and s["partial_rate"] == 0.0:
+        least = min(least, s["partial_remaining"])
+    if s["anchor"] >= 0 and s["anchor_rate"] == 0.0:
+        least = min(least, s["anchor_remaining"])
+    return float(least)
 
 
 @jit
@@ -476,6 +488,7 @@ def _run_anchor(m: Memory, arrivals: Floats, sizes: Floats, patience: Floats, us
         if event < COMPLETION:
             return event
         progress(s)
+        events.keep_digits(m, s, least_to_start(m, s))
         s["switched"] = 0
         if event == ARRIVAL:
             arrive(m, s, events.admit(m, s, sizes, patience))

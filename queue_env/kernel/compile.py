@@ -43,8 +43,8 @@ def _compile(function: Function, signature: Any = None, **options: bool) -> Func
     config = cast(Any, numba.config)
     previous, config.CACHE_DIR = config.CACHE_DIR, CACHE_FOLDER
     try:
-        # Without reference counts (`_nrt`, which numba's stubs do not list) and with LLVM's inlining, handing a tuple of
-        # arrays down costs nothing.
+        # Without reference counts (`_nrt`, unknown to the stubs) and with inlining, handing on a tuple of arrays costs
+        # nothing.
         options |= {"nogil": True, "_nrt": False}
         compiler = cast("Callable[..., Callable[[Function], Function]]", numba.njit)
         compiled = compiler(signature, error_model="numpy", **options)(function)

@@ -28,6 +28,7 @@ from queue_env.kernel.layout import (
     SWITCH,
     Array,
     Floats,
+    Ints,
     Memory,
     Record,
 )
@@ -192,11 +193,10 @@ def admit(m: Memory, s: Record, sizes: Floats, patience: Floats) -> int:
     """Give the arriving job a slot and return it."""
     mark_window(s)
     size = sizes[s["next"]]
-    keep_digits(m, s, size / s["speed"])
     limit = np.inf
     if s["clock"] != NO_CLOCK:
         limit = patience[s["next"]]
-        keep_digits(m, s, limit)
+    keep_digits(m, s, min(size / s["speed"], limit) if limit > 0.0 else size / s["speed"])
     now = s["now"]
     if now > s["last_arrival"] or s["arrived"] == 0:
         s["epoch"] += 1
@@ -257,10 +257,10 @@ def note_start(s: Record, records: Array, job: Record) -> None:
 
 
 @jit
-def clear_deadline(m: Memory, s: Record, slot: int) -> None:
+def clear_deadline(s: Record, deadlines: Array, place: Ints, slot: int) -> None:
     """Forget a job's deadline, if it has one."""
-    if m.deadline_place[slot] >= 0:
-        heaps.remove(m.deadlines, m.deadline_place, s["deadlines"], slot)
+    if place[slot] >= 0:
+        heaps.remove(deadlines, place, s["deadlines"], slot)
         s["deadlines"] -= 1
 
 
@@ -268,11 +268,11 @@ def clear_deadline(m: Memory, s: Record, slot: int) -> None:
 def set_clock(m: Memory, s: Record, slot: int, share: float) -> None:
     """Let a job's patience clock run as its kind says for a job that gets `share` of a server."""
     if s["clock"] != NO_CLOCK:
-        change_clock(m, s, slot, share)
+        change_clock(s, m.jobs, m.deadlines, m.deadline_place, slot, share)
 
 
 @jit_apart
-def change_clock(m: Memory, s: Record, slot: int, share: float) -> None:
+def change_clock(s: Record, jobs: Array, deadlines: Array, place: Ints, slot: int, share: float) -> None:
     """Do the work of `set_clock` for jobs that have patience."""
     kind = s["clock"]
     rate = 1.0
@@ -280,18 +280,16 @@ def change_clock(m: Memory, s: Record, slot: int, share: float) -> None:
         rate = 1.0 if share == 0.0 else 0.0
     elif kind == FRACTIONAL_CLOCK:
         rate = 1.0 - share
-    job = m.jobs[slot]
+    job = jobs[slot]
     if rate == job["clock_rate"]:
         return
     left = max(job["patience"] - job["clock_rate"] * (s["now"] - job["clock_since"]), 0.0)
-    clear_deadline(m, s, slot)
-    if rate > 0.0:
-        keep_digits(m, s, left / rate)
+    clear_deadline(s, deadlines, place, slot)
     job["patience"] = left
     job["clock_since"] = s["now"]
     job["clock_rate"] = rate
     if rate > 0.0 and left < np.inf:
-        heaps.push(m.deadlines, m.deadline_place, s["deadlines"], s["now"] + left / rate, job["number"], slot)
+        heaps.push(deadlines, place, s["deadlines"], s["now"] + left / rate, job["number"], slot)
         s["deadlines"] += 1
 
 
@@ -384,7 +382,7 @@ def depart(m: Memory, s: Record, slot: int, outcome: int, remaining: float) -> N
     s["sojourn"] += response
     s["work_done"] += job["size"] - remaining
     if s["clock"] != NO_CLOCK:
-        clear_deadline(m, s, slot)
+        clear_deadline(s, m.deadlines, m.deadline_place, slot)
     count(m, s, slot, outcome, response)
     job["number"] = -1
     m.free[s["free"]] = slot

@@ -52,7 +52,6 @@ def begin(m: Memory, s: Record, slot: int) -> None:
     """Put a job into service."""
     job = m.jobs[slot]
     duration = job["remaining"] / s["speed"]
-    events.keep_digits(m, s, duration)
     events.leave_queue(m, s, slot)
     events.set_clock(m, s, slot, 1.0)
     job["where"] = IN_SERVICE
@@ -86,6 +85,7 @@ def refill(m: Memory, s: Record) -> None:
     """Give a free server to the best waiting job."""
     if s["waiting"] > 0 and s["in_service"] < s["capacity"]:
         slot = m.waiting[0]["slot"]
+        events.keep_digits(m, s, m.jobs[slot]["remaining"] / s["speed"])
         heaps.remove(m.waiting, m.waiting_place, s["waiting"], slot)
         s["waiting"] -= 1
         begin(m, s, slot)

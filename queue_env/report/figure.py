@@ -15,7 +15,8 @@ from queue_env.report.results import FEWEST_EVENTS, has_normalised_tail, is_seen
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from queue_env.result import Comparison, Result
+    from queue_env.comparison import Comparison
+    from queue_env.result import Result
 
 __all__ = ["require_matplotlib", "tail_figure"]
 

@@ -13,7 +13,8 @@ from queue_env.result import QUANTILES
 from queue_env.tail import Interval
 
 if TYPE_CHECKING:
-    from queue_env.result import Comparison, Result
+    from queue_env.comparison import Comparison
+    from queue_env.result import Result
 
 __all__ = [
     "FEWEST_EVENTS",

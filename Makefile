@@ -1,0 +1,36 @@
+# `make demo` and `make test` do all of their own set-up: a virtual environment in .venv, made anew only when
+# pyproject.toml changes.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test check bench clean
+
+demo: .venv/demo-ready
+	$(BIN)/queue-env simulate high-load-2 --policy srpt --policy all --jobs 1e7 --out demo
+	@echo
+	@echo "The table is in demo/table.md, the figure in demo/tail.png."
+
+test: check
+	$(BIN)/python -m pytest
+
+check: .venv/test-ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/test-ready
+	$(BIN)/queue-env bench
+
+.venv/demo-ready: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --editable ".[plot]"
+	touch $@
+
+.venv/test-ready: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@ .venv/demo-ready
+
+clean:
+	rm -rf .venv demo

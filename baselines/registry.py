@@ -1,0 +1,146 @@
+"""The reference policies as baselines: what each has to know, and what is proven of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from queue_env.plan import Source, make_plan, reference_policies
+from queue_env.rules import PAPER_D, PAPER_I, POLICIES, PolicyInfo
+
+__all__ = ["REGISTRY", "Baseline", "Knowledge", "policies"]
+
+Knowledge: TypeAlias = Literal["sizes", "attained service", "load", "law"]
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A reference policy as a baseline.
+
+    Attributes:
+        name: of the policy; as a label it runs with its defaults.
+        information: what it must know beside who is present and the order of arrival: the jobs' sizes, their
+            attained service, the load, the law of the sizes. What only a default needs counts too.
+        guarantee: what theory says of it, or that it says nothing.
+        source: where the guarantee is proven or stated; empty where there is none.
+        tuning: which of its parameters to search for a scenario, with ``python -m train.tune``; empty if none.
+    """
+
+    name: str
+    information: tuple[Knowledge, ...]
+    guarantee: str
+    source: str = ""
+    tuning: tuple[str, ...] = ()
+
+    @property
+    def policy(self) -> PolicyInfo:
+        """Its law and its parameters."""
+        return POLICIES[self.name]
+
+
+_BOOK = "Harchol-Balter, Performance Modeling and Design of Computer Systems (2013)"
+_ENTRIES = (
+    Baseline(
+        "srpt",
+        ("sizes",),
+        "heavy tails: weakly tail optimal; mean response optimal as load -> 1; overload with patience: the largest "
+        "throughput as servers -> infinity",
+        f"{PAPER_D} §5 and §1.1; {PAPER_I}, Proposition 3",
+    ),
+    Baseline(
+        "split",
+        ("sizes",),
+        "heavy tails: strongly tail optimal where delta > 1; where delta <= 1 its normalised tail grows without bound",
+        f"{PAPER_D} §1 and §5",
+    ),
+    Baseline(
+        "thresh-split",
+        ("sizes", "load", "law"),
+        "heavy tails, delta <= 1: arbitrarily close to strongly tail optimal by the choice of d, but so for no d",
+        f"{PAPER_D} §1",
+        tuning=("d",),
+    ),
+    Baseline(
+        "dynasplit",
+        ("sizes", "load"),
+        "heavy tails: strongly tail optimal where 0 < delta <= 1; proven for the default margin",
+        f"{PAPER_D}, Theorems 3.3 and 4.21",
+        tuning=("margin", "shape"),
+    ),
+    Baseline("backlog-split", ("sizes",), "nothing is proven", tuning=("b", "kappa")),
+    Baseline(
+        "psjf",
+        ("sizes",),
+        "one server, heavy tails: strongly tail optimal, as every SMART policy",
+        f"{PAPER_D} §1; Wierman, Harchol-Balter, Osogami, Nearly insensitive bounds on SMART scheduling (2005)",
+    ),
+    Baseline(
+        "las",
+        ("attained service",),
+        "one server, heavy tails: strongly tail optimal",
+        f"{PAPER_D} §1 (foreground-background)",
+    ),
+    Baseline(
+        "ps",
+        (),
+        "one server: strongly tail optimal for heavy tails; the same mean slowdown for every size",
+        f"{PAPER_D} §1; {_BOOK}, section 30.1",
+    ),
+    Baseline(
+        "sjf",
+        ("sizes",),
+        "one server, heavy tails: long delays behind a large job in service, as under every policy without preemption",
+        f"{PAPER_D} §2.1",
+    ),
+    Baseline(
+        "fcfs",
+        (),
+        "one server: weakly tail optimal for light tails, long delays for heavy ones; overload with patience of "
+        "decreasing hazard rate: the least waiting of blind policies as servers -> infinity",
+        f"{PAPER_D} §6 and §2.1; {PAPER_I}, quoting Proposition 3 of its [2]",
+    ),
+    Baseline(
+        "lcfs",
+        (),
+        "overload with patience of constant or increasing hazard rate: the least waiting of blind policies as "
+        "servers -> infinity",
+        f"{PAPER_I}, quoting Proposition 3 of its [2]",
+    ),
+    Baseline(
+        "plcfs",
+        (),
+        "one server: mean response depends on the mean size and the load only",
+        f"{_BOOK}, section 30.2",
+    ),
+    Baseline(
+        "super-server",
+        ("sizes",),
+        "heavy tails: no policy of n servers has a lighter tail, asymptotically; to be read as a bound",
+        f"{PAPER_D} §2.2, (6)",
+    ),
+    Baseline(
+        "loss-priority",
+        ("sizes", "load", "law"),
+        "overload: sizes up to tau meet an M/GI/s/s queue, as if there were no others; the proof of srpt's limits "
+        "couples srpt to it",
+        f"{PAPER_I}, system L",
+    ),
+)
+
+REGISTRY: dict[str, Baseline] = {baseline.name: baseline for baseline in _ENTRIES}
+"""One baseline for each policy, in the order in which they are listed and run."""
+
+
+def policies(source: Source, servers: int | None = None) -> list[str]:
+    """The labels of all baselines that can run on a scenario, in the order of `REGISTRY`: srpt first.
+
+    Args:
+        source: a scenario (its name, a mapping, or a `Scenario`), or a `Workload`.
+        servers: number of servers; needed for a workload.
+
+    Raises:
+        ValueError: there is no such scenario, or the servers are missing or not allowed.
+    """
+    make_plan(source, [next(iter(REGISTRY))], servers=servers)  # runs everywhere: an error here is of the source
+    able = reference_policies(source, servers)
+    return [name for name in REGISTRY if name in able]
