@@ -1,14 +1,16 @@
 # `make demo` and `make test` do all of their own set-up: a virtual environment in .venv, made anew only when
 # pyproject.toml changes.
 PYTHON ?= python3
+JOBS ?= 1e7
+OUT ?= demo
 BIN := .venv/bin
 
 .PHONY: demo test check bench clean
 
 demo: .venv/demo-ready
-	$(BIN)/queue-env simulate high-load-2 --policy srpt --policy all --jobs 1e7 --out demo
+	$(BIN)/queue-env simulate high-load-2 --policy srpt --policy all --jobs $(JOBS) --out $(OUT)
 	@echo
-	@echo "The table is in demo/table.md, the figure in demo/tail.png."
+	@echo "The table is in $(OUT)/table.md, the figure in $(OUT)/tail.png."
 
 test: check
 	$(BIN)/python -m pytest

@@ -55,9 +55,10 @@ _ENTRIES = (
     ),
     Baseline(
         "thresh-split",
-        ("sizes", "load", "law"),
-        "heavy tails, delta <= 1: arbitrarily close to strongly tail optimal by the choice of d, but so for no d",
-        f"{PAPER_D} §1",
+        ("sizes", "law"),
+        "heavy tails, delta <= 1: arbitrarily close to strongly tail optimal by the choice of d, but not with the "
+        "large jobs in FCFS order, as here: those behind a huge one wait, and the normalised tail grows without bound",
+        f"{PAPER_D} §1; for FCFS: Pakes, On the tails of waiting-time distributions (1975)",
         tuning=("d",),
     ),
     Baseline(

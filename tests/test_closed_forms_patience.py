@@ -1,8 +1,8 @@
 """The simulator against the theory of impatient jobs: Erlang A, other laws of patience, and the limits of overload.
 
-About 230 intervals at 99.9 % (see `tests.intervals`). The number in system of M/M/n+M is the same chain whenever the
-clocks run at a total speed of (N-n)^+: under fcfs, lcfs and plcfs with the clock that runs in queue, and under ps
-and las with the one that runs at speed 1 - rate.
+About 260 intervals at 99.9 % (see `tests.intervals`), of median half-width 1.1 %. The number in system of M/M/n+M is
+the same chain whenever the clocks run at a total speed of (N-n)^+: under fcfs, lcfs and plcfs with the clock that runs
+in queue, and under ps and las with the one that runs at speed 1 - rate.
 """
 
 from __future__ import annotations

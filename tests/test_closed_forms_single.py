@@ -1,6 +1,6 @@
 """The simulator against the closed forms of one server, by 99.9 % intervals (see `tests.intervals`).
 
-About 290 intervals, all of half-width 3 % or less. Some laws are left out for some policies:
+About 460 intervals: the median half-width is 1.1 %, the largest 7 %. Some laws are left out for some policies:
 
 - Under fcfs, lcfs and sjf the waiting time has infinite variance unless E[S^3] is finite; Pareto sizes of index
   2.2 or less have no intervals there. Under plcfs a response is a whole busy period, whose tail is that of S.
@@ -34,7 +34,7 @@ LIGHT = {
 """Size laws with all moments."""
 
 PARETO = {alpha: law({"law": "pareto", "alpha": alpha, "mean": 1.0}) for alpha in (1.5, 2.2)}
-WIDTHS = dict.fromkeys(LIGHT, 0.03) | {"deterministic": 0.04, "weibull": 0.055, "hyperexponential": 0.055}
+WIDTHS = dict.fromkeys(LIGHT, 0.03) | {"weibull": 0.055, "hyperexponential": 0.045}
 INVERSE_MEAN_IS_FINITE = ("deterministic", "lognormal")
 BLIND = ("fcfs", "lcfs")
 SIZE_AWARE = ("srpt", "psjf", "las")
@@ -46,7 +46,7 @@ def exact_slowdowns(name: str) -> tuple[str, ...]:
     return policies if name in INVERSE_MEAN_IS_FINITE else tuple(p for p in policies if p != "plcfs")
 
 
-@pytest.mark.parametrize(("load", "jobs"), [(0.4, 1_000_000), (0.8, 2_500_000)])
+@pytest.mark.parametrize(("load", "jobs"), [(0.4, 1_000_000), (0.7, 2_000_000)])
 @pytest.mark.parametrize("name", LIGHT)
 def test_means_under_every_policy(name: str, load: float, jobs: int) -> None:
     sizes = LIGHT[name]
@@ -78,7 +78,7 @@ def test_mean_given_size_for_heavy_tails(alpha: float) -> None:
 def check_given_size(sizes: Law, policies: Iterable[str]) -> None:
     """Check that T/E[T(S)] has mean one within each of three or four ranges of sizes."""
     scenario = queue(sizes, 0.7)
-    for policy, jobs in records(scenario, policies, 1_500_000, seed=12).items():
+    for policy, jobs in records(scenario, policies, 1_000_000, seed=12).items():
         size, response = jobs["size"], jobs["departure_time"] - jobs["arrival_time"]
         grid = np.geomspace(size.min(), size.max(), 4000)
         exact = theory.CONDITIONAL_RESPONSE[policy](scenario.arrival_rate, sizes, grid)
@@ -87,7 +87,7 @@ def check_given_size(sizes: Law, policies: Iterable[str]) -> None:
         edges = cuts if policy == "plcfs" else [0.0, *cuts]
         for low, high in itertools.pairwise(edges):
             chosen = (low <= size) & (size < high)
-            check_interval(mean_over(ratio, chosen), 1.0, 0.06, f"{policy}, sizes from {low} to {high}")
+            check_interval(mean_over(ratio, chosen), 1.0, 0.07, f"{policy}, sizes from {low} to {high}")
 
 
 @pytest.mark.parametrize("load", [0.5, 0.8, 0.9])

@@ -10,12 +10,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from queue_env.comparison import Comparison
 from queue_env.distributions import law
 from queue_env.kernel.layout import BINS, STATS
-from queue_env.quantities import PARAMETRIC_QUANTITIES, QUANTITIES
+from queue_env.quantities import QUANTITIES
 from queue_env.result import QUANTILES, Result
-from queue_env.tail import Interval, t_interval
+from queue_env.tail import t_interval
 
 FALSE_ALARM = 1e-6  # of each statistical assertion
 BIN_WIDTH = 1 / 128
@@ -176,6 +175,7 @@ def test_normalised_tail(spare: float, c: float) -> None:
     found = pareto_result(spare=spare)
     t = np.array([0.5, 5.0, 50.0])
     size_tail = np.minimum(1.0, (c * t * 3) ** -1.5)  # Pareto with mean 1 starts at 1/3
+    np.testing.assert_allclose(found.tail_bound(t), size_tail, rtol=1e-12)
     np.testing.assert_allclose(found.normalised_tail(t), found.tail(t) / size_tail, rtol=1e-12)
     for plain, scaled in zip(found.tail_interval(t), found.normalised_tail_interval(t), strict=True):
         np.testing.assert_allclose(scaled, plain / size_tail, rtol=1e-12)
@@ -193,7 +193,7 @@ def test_normalised_tail_where_sizes_have_none() -> None:
 @pytest.mark.parametrize("spare", [0.0, -20.0, math.nan])
 def test_overload_has_no_normalised_tail(spare: float) -> None:
     found = pareto_result(spare=spare)
-    for use in (found.normalised_tail, found.normalised_tail_interval):
+    for use in (found.tail_bound, found.normalised_tail, found.normalised_tail_interval):
         with pytest.raises(ValueError, match=f"spare must be > 0: .* got {spare}"):
             use(1.0)
     assert found.to_dict()["normalised_tail"] == []
@@ -315,69 +315,7 @@ def test_repr_is_short() -> None:
     assert len(repr(pareto_result())) < 500
 
 
-# ---- comparisons ------------------------------------------------------------------------------------------
-
-
-def paired(effect: float, count: int = 10) -> Comparison:
-    rng = np.random.default_rng(8)
-    base = [rng.exponential(1.0, 300) + rng.exponential(2.0) for _ in range(count)]
-    other = [row + effect + 0.1 * rng.random(300) for row in base]
-    return Comparison([result(base, policy="srpt"), result(other, policy="ps")])
-
-
-def test_comparison_is_a_mapping_in_order() -> None:
-    found = paired(0.5)
-    assert list(found) == ["srpt", "ps"]
-    assert len(found) == 2
-    assert found["ps"].mean_response > found["srpt"].mean_response
-    assert repr(found) == "Comparison of srpt, ps"
-    assert found.to_dict() == {label: one.to_dict() for label, one in found.items()}
-
-
-def test_difference_is_paired() -> None:
-    found = paired(0.5)
-    difference = found.difference("ps", "srpt")
-    rows = (found["ps"].stats["response_sum"] - found["srpt"].stats["response_sum"]) / 300
-    assert difference == pytest.approx(t_interval(rows), rel=1e-8)
-    assert difference.half_width < found["ps"].interval("mean_response").half_width / 10
-    assert found.difference("srpt", "ps").value == -difference.value
-    assert found.difference("ps", "ps") == Interval(0.0, 0.0, 0.0, 0.95)
-
-
-@pytest.mark.parametrize("quantity", ["quantile:0.9", "tail:2", "normalised_tail:2", "std_response"])
-def test_differences_of_other_quantities(quantity: str) -> None:
-    found = paired(0.5)
-    difference = found.difference("ps", "srpt", quantity, level=0.9)
-    assert difference.value == found["ps"].value(quantity) - found["srpt"].value(quantity)
-    assert 0 < difference.half_width < found["ps"].interval(quantity, 0.9).half_width
-
-
-def test_difference_of_unseen_tails_has_no_interval() -> None:
-    difference = paired(0.5).difference("ps", "srpt", "tail:1e6")
-    assert difference.value == 0.0
-    assert math.isnan(difference.low)
-
-
 # ---- refusals ---------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "quantity", ["mean", "", "tail", "tail:", "tail:x", "max_response", "mean_response:3", "sizes:1"]
-)
-def test_unknown_quantities(quantity: str) -> None:
-    with pytest.raises(ValueError, match=r"quantity must be one of mean_response, .*tail:NUMBER.*, got '"):
-        pareto_result().interval(quantity)
-
-
-def test_misspelt_quantities_are_offered_the_right_one() -> None:
-    with pytest.raises(ValueError, match="perhaps mean_response"):
-        pareto_result().interval("mean_respons")
-
-
-@pytest.mark.parametrize("quantity", ["quantile:0", "quantile:1", "slowdown_quantile:1.5", "quantile:nan"])
-def test_quantiles_without_interval(quantity: str) -> None:
-    with pytest.raises(ValueError, match="quantile must be between 0 and 1, both excluded"):
-        pareto_result().interval(quantity)
 
 
 @pytest.mark.parametrize("t", [-1.0, math.nan])
@@ -387,12 +325,12 @@ def test_times_out_of_range(t: float) -> None:
         with pytest.raises(ValueError, match="t must be >= 0, got"):
             use([1.0, t])
     with pytest.raises(ValueError, match="t must be >= 0, got"):
-        found.interval(f"{PARAMETRIC_QUANTITIES[2]}:{t}")
+        found.interval(f"tail:{t}")
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, 95.0, math.nan])
 def test_levels_out_of_range(level: float) -> None:
-    for use in (pareto_result().summary, paired(0.5).to_dict):
+    for use in (pareto_result().summary, pareto_result().to_dict):
         with pytest.raises(ValueError, match="level must be between 0 and 1"):
             use(level)
 
@@ -411,15 +349,3 @@ def test_levels_out_of_range(level: float) -> None:
 def test_arrays_that_do_not_fit(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         dataclasses.replace(result([np.array([1.0])] * 2), **changes)
-
-
-def test_results_that_do_not_fit() -> None:
-    one, other = result([np.array([1.0])] * 2), result([np.array([1.0])] * 3, policy="ps")
-    with pytest.raises(ValueError, match="policies must be at least one"):
-        Comparison([])
-    with pytest.raises(ValueError, match=r"all different, got \['srpt', 'srpt'\]"):
-        Comparison([one, one])
-    with pytest.raises(ValueError, match=r"lengths of stats must be the same for all policies, got \[2, 3\]"):
-        Comparison([one, other])
-    with pytest.raises(ValueError, match=r"policy must be one of srpt, ps \(perhaps srpt\), got 'srp'"):
-        paired(0.5).difference("srp", "ps")

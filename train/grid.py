@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import NoReturn
 
 import numpy as np
 
 from queue_env.rules import parse_policy
 
 __all__ = ["candidates", "parse_grid"]
-
-_FORMS = "NAME=LOW:HIGH:COUNT, NAME=LOW:HIGH:COUNT:log or NAME=VALUE,VALUE,..."
 
 
 def parse_grid(text: str) -> tuple[str, list[str]]:
@@ -29,22 +28,27 @@ def parse_grid(text: str) -> tuple[str, list[str]]:
         ValueError: the text has none of these forms, or its numbers make no grid.
     """
     name, _, values = (part.strip() for part in text.partition("="))
-    if not name or not values:
-        raise ValueError(f"--parameter must be {_FORMS}, got {text!r}")
-    if ":" not in values:
-        return name, [value.strip() for value in values.split(",")]
-    low, high, count, *scale = values.split(":") + [""] * (values.count(":") < 2)
-    numbers = [_number(part) for part in (low, high, count)]
-    if not all(map(math.isfinite, numbers)) or numbers[2] < 1 or numbers[2] % 1 or scale not in ([], ["log"]):
-        raise ValueError(f"--parameter must be {_FORMS}, with a whole COUNT of at least 1, got {text!r}")
-    if scale and not min(numbers[:2]) > 0:
-        raise ValueError(f"--parameter must have LOW and HIGH above 0 for log, got {text!r}")
-    space = np.geomspace if scale else np.linspace
-    return name, [f"{value:g}" for value in space(numbers[0], numbers[1], int(numbers[2]))]
+    match values.split(":"):
+        case [given] if name and given:
+            return name, [value.strip() for value in given.split(",")]
+        case [low, high, count, *scale] if name and scale in ([], ["log"]):
+            pass
+        case _:
+            _refuse("NAME=LOW:HIGH:COUNT, NAME=LOW:HIGH:COUNT:log or NAME=VALUE,VALUE,...", text)
+    try:
+        first, last, number = float(low), float(high), int(count)
+    except ValueError:
+        _refuse("NAME=LOW:HIGH:COUNT with two numbers and a whole one", text)
+    if not (math.isfinite(first) and math.isfinite(last) and number >= 1):
+        _refuse("NAME=LOW:HIGH:COUNT with finite numbers and COUNT >= 1", text)
+    if scale and not min(first, last) > 0:
+        _refuse("NAME=LOW:HIGH:COUNT:log with LOW and HIGH above 0", text)
+    points = np.geomspace(first, last, number) if scale else np.linspace(first, last, number)
+    return name, [f"{value:g}" for value in points]
 
 
 def candidates(policy: str, grids: Sequence[str]) -> list[str]:
-    """The labels of a policy with every combination of the values in some grids.
+    """The labels of a policy with every combination of the values in some grids, each once.
 
     Args:
         policy: a name, with parameters that stay as they are, such as ``backlog-split:b=1``.
@@ -53,20 +57,17 @@ def candidates(policy: str, grids: Sequence[str]) -> list[str]:
     Raises:
         ValueError: a policy, a parameter or a value is not allowed, or a parameter is given twice.
     """
-    values = [(name, given) for name, given in map(parse_grid, grids)]
     fixed = parse_policy(policy)
-    names = [*fixed.parameters, *(name for name, _ in values)]
+    axes = [parse_grid(text) for text in grids]
+    names = [*fixed.parameters, *(name for name, _ in axes)]
     if len(set(names)) < len(names):
-        raise ValueError(f"--parameter must give each parameter once, got {', '.join(names)}")
+        raise ValueError(f"--parameter must name each parameter once, got {', '.join(names)}")
     labels = []
-    for choice in itertools.product(*(given for _, given in values)):
-        chosen: Mapping[str, object] = dict(zip((name for name, _ in values), choice, strict=True))
-        labels.append(parse_policy({"policy": fixed.name, **fixed.parameters, **chosen}).label)
+    for choice in itertools.product(*(values for _, values in axes)):
+        given = zip(names, (*fixed.parameters.values(), *choice), strict=True)
+        labels.append(parse_policy({"policy": fixed.name, **dict(given)}).label)
     return list(dict.fromkeys(labels))
 
 
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
+def _refuse(allowed: str, text: str) -> NoReturn:
+    raise ValueError(f"--parameter must be {allowed}, got {text!r}")

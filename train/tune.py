@@ -18,6 +18,7 @@ from queue_env.comparison import Comparison
 from queue_env.plan import make_plan
 from queue_env.quantities import check_quantity
 from queue_env.report import Table, atomic_file
+from queue_env.result import Result
 from queue_env.scenario import Scenario, scenario
 from queue_env.simulate import simulate
 from queue_env.tail import Interval
@@ -69,15 +70,20 @@ def tune(model: Scenario, labels: Sequence[str], quantity: str, jobs: int, seed:
     kind, _ = check_quantity(quantity, model.spare)
     able, refused = _able(model, labels)
     results = simulate(model, tuple(able), jobs=jobs, seed=seed)
+    _refuse_interrupted(*results.values())
     found = {label: result.interval(quantity) for label, result in results.items()}
     seen = [label for label, interval in found.items() if math.isfinite(interval.half_width)]
     if not seen:
         raise ValueError(f"{quantity}: none of the {len(able)} candidates has an interval with jobs={jobs}, take more")
     best = (max if kind in LARGER_IS_BETTER else min)(seen, key=lambda label: found[label].value)
     again = simulate(model, best, jobs=jobs, seed=seed + 1)
-    if again.interrupted or results[best].interrupted:
-        raise KeyboardInterrupt
+    _refuse_interrupted(again)
     return Tuning(quantity, results, refused, best, again.interval(quantity))
+
+
+def _refuse_interrupted(*results: Result) -> None:
+    if any(result.interrupted for result in results):
+        raise KeyboardInterrupt
 
 
 def _able(model: Scenario, labels: Sequence[str]) -> tuple[list[str], dict[str, str]]:
@@ -114,7 +120,7 @@ def main(
     quantity: Annotated[
         str, typer.Option(help="What to make small (throughput: large), such as normalised_tail:100 or quantile:0.99.")
     ] = "mean_response",
-    jobs: options.Jobs = "1e6",
+    jobs: options.BenchJobs = "1e6",
     seed: options.Seed = 0,
     overrides: options.Overrides = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to write the JSON.")] = None,
@@ -127,9 +133,11 @@ def main(
     Example: python -m train.tune high-load-2 --policy thresh-split --parameter d=0.9:2.3:8
     """
     model = scenario(name, **parse_overrides(overrides or []))
-    count = parse_count("--jobs", str(jobs))
+    count = parse_count("--jobs", jobs)
     if out is not None:
-        check_writable("--out", out.parent)
+        if out.is_dir():
+            raise ValueError(f"--out must be a file, but {out} is a directory")
+        check_writable("the directory of --out", out.parent)
     found = tune(model, candidates(policy, grids), quantity, count, seed)
     document = json_text("train.tune", **_plain(model, found, count, seed))
     if out is not None:

@@ -42,7 +42,9 @@ def serve(m: Memory, s: Record, slot: int, remaining: float) -> None:
     """Give a job rate one."""
     events.leave_queue(m, s, slot)
     events.set_clock(m, s, slot, 1.0)
-    m.jobs[slot]["where"] = IN_SERVICE
+    job = m.jobs[slot]
+    job["where"] = IN_SERVICE
+    job["remaining"] = remaining
     service.add(m, s, s["now"] + remaining, slot)
 
 
@@ -323,8 +325,11 @@ def set_partial_rate(m: Memory, s: Record, rate: float) -> None:
 
 @jit
 def backlog_rate(s: Record) -> float:
-    """Return one while the other jobs' work is below the threshold, else zero and the time of crossing it."""
-    if s["switched"] or s["backlog"] < s["threshold"]:
+    """Return one while the other jobs' work is below the threshold, else zero and the time of crossing it.
+
+    At the threshold it is one: the work is falling, and will be below at once.
+    """
+    if s["backlog"] <= s["threshold"]:
         return 1.0
     s["switch_time"] = s["now"] + (s["backlog"] - s["threshold"]) / s["servers"]
     return 0.0
@@ -489,12 +494,10 @@ def _run_anchor(m: Memory, arrivals: Floats, sizes: Floats, patience: Floats, us
             return event
         progress(s)
         events.keep_digits(m, s, least_to_start(m, s))
-        s["switched"] = 0
         if event == ARRIVAL:
             arrive(m, s, events.admit(m, s, sizes, patience))
         elif event == SWITCH:
             s["backlog"] = s["threshold"]
-            s["switched"] = 1
         else:
             completed = event == COMPLETION
             slot = first_to_finish(m, s) if completed else m.deadlines[0]["slot"]

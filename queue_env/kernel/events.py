@@ -66,46 +66,123 @@ def shift_pair(high: float, low: float, amount: float) -> tuple[float, float]:
 
 
 @jit_apart
-def shift_keys(heap: Array, count: int, amount: float) -> None:
-    """Add to every key of a heap."""
+def rebase_service(s: Record, jobs: Array, service: Array, place: Ints, worst: Array, worst_place: Ints) -> None:
+    """Move the finish of every job in service to the new origin.
+
+    What began at this very instant is computed anew: its finish may have been rounded, and one of equal size that
+    begins now, after the change of origin, must tie with it.
+    """
+    count = s["in_service"]
     for i in range(count):
-        heap[i]["key"] += amount
+        entry = service[i]
+        job = jobs[entry["slot"]]
+        entry["key"] = job["remaining"] / s["speed"] if job["since"] == s["now"] else entry["key"] - s["now"]
+    if s["dual"]:
+        heaps.restore(service, place, count)
+    else:
+        sort_descending(service, count)
+    if s["family"] == ANCHOR or s["order"] == REMAINING or s["order"] == LOSS:
+        for i in range(s["worst"]):
+            worst[i]["key"] = -service[place[worst[i]["slot"]]]["key"]
+        heaps.restore(worst, worst_place, s["worst"])
+
+
+@jit_apart
+def sort_descending(entries: Array, count: int) -> None:
+    """Sort entries that are nearly in order, largest first."""
+    for i in range(1, count):
+        entry = entries[i]
+        key, tie, slot = entry["key"], entry["tie"], entry["slot"]
+        hole = i
+        while hole > 0:
+            above = entries[hole - 1]
+            if above["key"] > key or (above["key"] == key and above["tie"] > tie):
+                break
+            here = entries[hole]
+            here["key"], here["tie"], here["slot"] = above["key"], above["tie"], above["slot"]
+            hole -= 1
+        here = entries[hole]
+        here["key"], here["tie"], here["slot"] = key, tie, slot
+
+
+@jit_apart
+def rebase_deadlines(s: Record, jobs: Array, deadlines: Array, place: Ints) -> None:
+    """Move the deadlines to the new origin."""
+    for i in range(s["deadlines"]):
+        entry = deadlines[i]
+        job = jobs[entry["slot"]]
+        if job["clock_since"] == s["now"] and s["family"] != SHARING:
+            entry["key"] = job["patience"] / job["clock_rate"]
+        else:
+            entry["key"] -= s["now"]
+    heaps.restore(deadlines, place, s["deadlines"])
+
+
+@jit_apart
+def rebase_sharing(s: Record, jobs: Array, tags: Array, place: Ints, deadlines: Array, deadline_place: Ints) -> None:
+    """Set the readings of gained service and of fractional waiting to zero, and move the tags with them."""
+    for i in range(s["waiting"]):
+        job = jobs[tags[i]["slot"]]
+        tags[i]["key"] = job["size"] if job["arrival"] == s["now"] else tags[i]["key"] - s["virtual"]
+    heaps.restore(tags, place, s["waiting"])
+    s["virtual"] = 0.0
+    if s["clock"] == FRACTIONAL_CLOCK:
+        for i in range(s["deadlines"]):
+            job = jobs[deadlines[i]["slot"]]
+            fresh = job["arrival"] == s["now"]
+            deadlines[i]["key"] = job["patience"] if fresh else deadlines[i]["key"] - s["virtual_clock"]
+        heaps.restore(deadlines, deadline_place, s["deadlines"])
+    s["virtual_clock"] = 0.0
+
+
+@jit_apart
+def rebase_levels(s: Record, jobs: Array, levels: Array, service: Array, place: Ints) -> None:
+    """Move the levels' times to the new origin."""
+    for i in range(s["in_service"]):
+        entry = service[i]
+        level = levels[entry["slot"]]
+        left = jobs[level["root"]]["size"] - level["attained"]
+        entry["key"] = max(left, 0.0) if level["since"] == s["now"] else entry["key"] - s["now"]
+    heaps.restore(service, place, s["in_service"])
+    level_id = s["low_level"]
+    while level_id >= 0:
+        levels[level_id]["since"] -= s["now"]
+        level_id = levels[level_id]["above"]
+
+
+@jit_apart
+def rebase_anchor(s: Record) -> None:
+    """Move the anchor's and the partial job's times to the new origin."""
+    now = s["now"]
+    fresh = s["anchor_rate"] > 0.0 and s["anchor_since"] == now
+    s["anchor_finish"] = s["anchor_remaining"] / s["anchor_rate"] if fresh else s["anchor_finish"] - now
+    s["anchor_since"] -= now
+    fresh = s["partial_rate"] > 0.0 and s["partial_since"] == now
+    s["partial_finish"] = s["partial_remaining"] / s["partial_rate"] if fresh else s["partial_finish"] - now
+    s["partial_since"] -= now
 
 
 @jit_apart
 def rebase(m: Memory, s: Record) -> None:
     """Make now the new origin of time, so that small durations keep their digits; O(jobs present)."""
     now = s["now"]
+    family = s["family"]
+    if family == SHARING:
+        rebase_sharing(s, m.jobs, m.waiting, m.waiting_place, m.deadlines, m.deadline_place)
+    if family != SHARING or s["clock"] != FRACTIONAL_CLOCK:
+        rebase_deadlines(s, m.jobs, m.deadlines, m.deadline_place)
+    if family in (INDEX, ANCHOR):
+        rebase_service(s, m.jobs, m.service, m.service_place, m.worst, m.worst_place)
+    if family == ANCHOR:
+        rebase_anchor(s)
+    if family == LEVELS:
+        rebase_levels(s, m.jobs, m.levels, m.service, m.service_place)
     for slot in range(s["highest"]):
         job = m.jobs[slot]
         job["arrival"] -= now
         job["since"] -= now
         job["started"] -= now
         job["clock_since"] -= now
-    family = s["family"]
-    if family == SHARING:
-        shift_keys(m.waiting, s["waiting"], -s["virtual"])
-        s["virtual"] = 0.0
-    if family == SHARING and s["clock"] == FRACTIONAL_CLOCK:
-        shift_keys(m.deadlines, s["deadlines"], -s["virtual_clock"])
-        s["virtual_clock"] = 0.0
-    else:
-        shift_keys(m.deadlines, s["deadlines"], -now)
-    if family in (INDEX, ANCHOR, LEVELS):
-        shift_keys(m.service, s["in_service"], -now)
-    if family == INDEX and (s["order"] == REMAINING or s["order"] == LOSS):
-        shift_keys(m.worst, s["worst"], now)
-    if family == ANCHOR:
-        shift_keys(m.worst, s["worst"], now)
-        s["anchor_since"] -= now
-        s["anchor_finish"] -= now
-        s["partial_since"] -= now
-        s["partial_finish"] -= now
-    if family == LEVELS:
-        level = s["low_level"]
-        while level >= 0:
-            m.levels[level]["since"] -= now
-            level = m.levels[level]["above"]
     s["switch_time"] -= now
     s["last_arrival"] -= now
     s["origin"], s["origin_low"] = shift_pair(s["origin"], s["origin_low"], now)
@@ -231,8 +308,9 @@ def leave_queue(m: Memory, s: Record, slot: int) -> None:
     """Note that a job's rate becomes positive."""
     job = m.jobs[slot]
     job["waited"] += s["now"] - job["since"]
-    if s["recording"] and np.isnan(job["started"]):
-        job["started"] = s["now"]
+    job["since"] = s["now"]
+    if s["recording"]:
+        note_start(s, m.records, job)
 
 
 @jit
@@ -241,16 +319,23 @@ def enter_queue(m: Memory, s: Record, slot: int) -> None:
     job = m.jobs[slot]
     job["since"] = s["now"]
     if s["recording"]:
-        note_start(s, m.records, job)
+        forget_start(s, m.records, job)
 
 
 @jit_apart
 def note_start(s: Record, records: Array, job: Record) -> None:
-    """Record when a job that leaves service started; service that lasted no time does not count."""
+    """Record the start of a job that is served for the first time."""
+    if np.isnan(job["started"]) and job["number"] < len(records):
+        job["started"] = s["now"]
+        records[job["number"]]["start_time"] = absolute_time(s)
+
+
+@jit_apart
+def forget_start(s: Record, records: Array, job: Record) -> None:
+    """Take back the start of a job whose service lasted no time."""
     if job["started"] == s["now"]:
         job["started"] = np.nan
-    elif job["number"] < len(records) and not np.isnan(job["started"]):
-        records[job["number"]]["start_time"] = s["origin"] + (s["origin_low"] + job["started"])
+        records[job["number"]]["start_time"] = np.nan
 
 
 # ---- patience ------------------------------------------------------------------------------------
@@ -362,9 +447,9 @@ def count(m: Memory, s: Record, slot: int, outcome: int, response: float) -> Non
 @jit_apart
 def note_departure(s: Record, records: Array, job: Record, outcome: int) -> None:
     """Record how a job left."""
+    if outcome != SERVED:
+        forget_start(s, records, job)
     record = records[job["number"]]
-    if outcome == SERVED or job["started"] < s["now"]:
-        record["start_time"] = s["origin"] + (s["origin_low"] + job["started"])
     record["departure_time"] = absolute_time(s)
     record["waiting_time"] = job["waited"]
     record["outcome"] = outcome

@@ -84,3 +84,11 @@ def remove(heap: Entries, place: Places, count: int, slot: int) -> None:
         sift_up(heap, place, hole, key, tie, moved)
     else:
         sift_down(heap, place, count - 1, hole, key, tie, moved)
+
+
+@jit_apart
+def restore(heap: Entries, place: Places, count: int) -> None:
+    """Make a heap of `count` entries whose keys have been changed."""
+    for i in range(count):
+        entry = heap[i]
+        sift_up(heap, place, i, entry["key"], entry["tie"], entry["slot"])

@@ -1,0 +1,198 @@
+"""What README.md and docs/*.md show is run here, and where they point to is there.
+
+Every line of a ``bash`` block and every ``python`` block is a test. They run in a temporary directory with links to
+the README's inputs (`INPUTS`), so that what they write, such as ``--out docs/tail``, leaves the checkout alone.
+Commands run exactly as written, with these exceptions:
+
+- ``pip install`` is not run; that the extras it names exist is checked;
+- ``make test`` and ``make check`` are not run, since they run these tests; the Makefile must have such targets;
+- ``make demo`` runs in the checkout as ``make demo JOBS=1e5 OUT=<temporary directory>``, and only where its set-up
+  is up to date, for it would install packages otherwise;
+- ``--jobs`` of 1e7 and more are cut to 1e5.
+
+``python`` blocks run with warnings as errors. The comment after a ``print(...)`` is what must be printed, where it
+begins like a number, a bracket or a truth value, or after ``->``. The trace that docs/workloads.md describes as a file
+of the reader's is taken from ../shared.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+INPUTS = ("examples", "baselines", "train", "queue_env")
+TRACE_NAME = "AzureLLMInferenceTrace_conv.csv"
+TRACE = ROOT.parent / "shared" / "traces" / "azure-llm-conversation-2023.csv"
+
+MANY_JOBS, FEW_JOBS = 1e7, "1e5"
+TIMEOUT = 900  # seconds; the first use of each kind of policy compiles it
+
+FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+JOBS = re.compile(r"--jobs[ =](\S+)")
+EXTRAS = re.compile(r"\.\[([\w,-]+)\]")
+EXPECTED = re.compile(r"^\s*print\(.*\)  # (?:-> )?((?<=-> ).+|[\[({'\d.+-].*|True|False)$", re.MULTILINE)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+FORBIDDEN = re.compile(r"\bsessions?\b|(?<!\w)#\d+|/work/|/home/|/root/|/tmp/", re.IGNORECASE)
+
+
+class Block(NamedTuple):
+    """A piece of code in a page, and the line where it is."""
+
+    page: Path
+    line: int
+    code: str
+
+
+def blocks(language: str) -> Iterator[Block]:
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for fence in FENCE.finditer(text):
+            if fence[1] == language:
+                yield Block(page, text.count("\n", 0, fence.start(2)) + 1, fence[2])
+
+
+def commands() -> Iterator[Block]:
+    """The commands of all ``bash`` blocks, one a line, without comments."""
+    for block in blocks("bash"):
+        for offset, line in enumerate(block.code.splitlines()):
+            command = re.sub(r"(?:^|\s+)# .*$", "", line).strip()
+            if command:
+                yield block._replace(line=block.line + offset, code=command)
+
+
+def name(block: Block) -> str:
+    return f"{block.page.name}:{block.line}:{block.code.splitlines()[0][:50]}"
+
+
+def is_make(command: str) -> bool:
+    return command.split()[0] == "make"
+
+
+def is_install(command: str) -> bool:
+    return command.startswith("pip install")
+
+
+def with_fewer_jobs(command: str) -> str:
+    return JOBS.sub(lambda jobs: f"--jobs {FEW_JOBS}" if float(jobs[1]) >= MANY_JOBS else jobs[0], command)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    for entry in INPUTS:
+        (tmp_path / entry).symlink_to(ROOT / entry)
+    if TRACE.exists():
+        (tmp_path / TRACE_NAME).symlink_to(TRACE)
+    return tmp_path
+
+
+def run(command: list[str], directory: Path) -> str:
+    """Run a command with this interpreter's programs first in the path, and return its standard output."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "MPLBACKEND": "Agg"}
+    done = subprocess.run(
+        command, cwd=directory, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False
+    )
+    assert done.returncode == 0, (
+        f"{command} ended with {done.returncode}:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    )
+    return done.stdout
+
+
+def skip_without_trace(code: str) -> None:
+    if TRACE_NAME in code and not TRACE.exists():
+        pytest.skip(f"{TRACE} is not there")
+
+
+COMMANDS = list(commands())
+RUN_AS_WRITTEN = [block for block in COMMANDS if not is_make(block.code) and not is_install(block.code)]
+MAKE = [block for block in COMMANDS if is_make(block.code)]
+INSTALL = [block for block in COMMANDS if is_install(block.code)]
+PYTHON = list(blocks("python"))
+
+
+def test_pages_have_code() -> None:
+    # Were a pattern above broken, most tests here would silently be gone.
+    assert len(RUN_AS_WRITTEN) > 10
+    assert len(PYTHON) > 10
+    assert sum(len(EXPECTED.findall(block.code)) for block in PYTHON) > 10
+    assert MAKE
+    assert INSTALL
+
+
+@pytest.mark.parametrize("block", RUN_AS_WRITTEN, ids=name)
+def test_command(block: Block, directory: Path) -> None:
+    skip_without_trace(block.code)
+    assert run(["bash", "-o", "pipefail", "-c", with_fewer_jobs(block.code)], directory)
+
+
+@pytest.mark.parametrize("block", MAKE, ids=name)
+def test_make_target(block: Block) -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in block.code.split()[1:]:
+        assert re.search(rf"^{re.escape(target)}:", makefile, re.MULTILINE), f"no target {target}"
+
+
+@pytest.mark.parametrize("block", INSTALL, ids=name)
+def test_extras(block: Block) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = EXTRAS.search(block.code)
+    assert extras is not None
+    assert set(extras[1].split(",")) <= set(project["optional-dependencies"])
+
+
+def test_make_demo(tmp_path: Path) -> None:
+    ready = subprocess.run(["make", "--question", ".venv/demo-ready"], cwd=ROOT, capture_output=True, check=False)
+    if ready.returncode != 0:
+        pytest.skip("make demo would install packages first")
+    run(["make", "demo", f"JOBS={FEW_JOBS}", f"OUT={tmp_path / 'demo'}"], ROOT)
+    made = {path.name for path in (tmp_path / "demo").iterdir()}
+    assert {"table.md", "tail.png", "result.json", "table.csv"} <= made
+
+
+@pytest.mark.parametrize("block", PYTHON, ids=name)
+def test_python(block: Block, directory: Path) -> None:
+    skip_without_trace(block.code)
+    script = directory / "block.py"
+    script.write_text(block.code, encoding="utf-8")
+    printed = run([sys.executable, "-W", "error", str(script)], directory).splitlines()
+    for expected in EXPECTED.findall(block.code):
+        assert expected in printed
+
+
+def prose(page: Path) -> str:
+    return FENCE.sub("", page.read_text(encoding="utf-8"))
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that GitHub makes of headings."""
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in HEADING.findall(prose(page))}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links(page: Path) -> None:
+    broken = []
+    for link in LINK.findall(prose(page)):
+        if re.match(r"https?:|mailto:", link):
+            continue
+        file, _, anchor = link.partition("#")
+        target = page.parent / file if file else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    assert not broken
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_forbidden_words(page: Path) -> None:
+    found = [match[0] for match in FORBIDDEN.finditer(page.read_text(encoding="utf-8"))]
+    assert not found
