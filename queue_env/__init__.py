@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from queue_env.comparison import Comparison
     from queue_env.distributions import Law, law
     from queue_env.result import Result
-    from queue_env.scenario import SCENARIOS, Scenario, scenario
-    from queue_env.simulate import simulate
+    from queue_env.scenarios import SCENARIOS, Scenario, scenario
     from queue_env.simulation import Simulation
+    from queue_env.simulator import simulate
     from queue_env.trace import load_trace
     from queue_env.user_policies import allocation_policy, anchor_policy, index_policy
     from queue_env.workload import Workload
@@ -36,11 +36,11 @@ __all__ = [
 
 # Where each public name lives. They are loaded when first used, so that `import queue_env` stays quick.
 _HOMES = {
-    "SCENARIOS": "scenario",
+    "SCENARIOS": "scenarios",
     "Comparison": "comparison",
     "Law": "distributions",
     "Result": "result",
-    "Scenario": "scenario",
+    "Scenario": "scenarios",
     "Simulation": "simulation",
     "Workload": "workload",
     "allocation_policy": "user_policies",
@@ -48,8 +48,8 @@ _HOMES = {
     "index_policy": "user_policies",
     "law": "distributions",
     "load_trace": "trace",
-    "scenario": "scenario",
-    "simulate": "simulate",
+    "scenario": "scenarios",
+    "simulate": "simulator",
 }
 
 
@@ -57,7 +57,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'queue_env' has no attribute {name!r}")
     value = getattr(import_module(f"queue_env.{_HOMES[name]}"), name)
-    # Kept here, also in place of a submodule of the same name, which the import has just put here.
+    # Kept, so that it is looked up once.
     globals()[name] = value
     return value
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from queue_env.plan import CHUNK
-from queue_env.scenario import Scenario, scenario
-from queue_env.simulate import simulate
+from queue_env.scenarios import Scenario, scenario
+from queue_env.simulator import simulate
 
 __all__ = ["run_bench"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from queue_env.distributions import Law, law
 from queue_env.distributions.checks import refuse
 from queue_env.rules import POLICIES, Policy, Setting, parse_policy, set_up
-from queue_env.scenario import CLOCKS, Scenario, scenario
+from queue_env.scenarios import CLOCKS, Scenario, scenario
 from queue_env.system import System
 from queue_env.workload import Chunk, Stream, Workload, check_servers
 
@@ -243,7 +243,11 @@ def reference_policies(source: Source, servers: int | None = None) -> list[str]:
     """Return the labels of all reference policies that can run on a scenario, or on a workload with so many servers.
 
     Left out are those that need spare capacity where there is none, and ``loss-priority`` where there is some.
+
+    Raises:
+        ValueError: the scenario is not allowed, or servers is not given with a workload.
     """
+    make_plan(source, ["srpt"], servers=servers)
     names = []
     for name in POLICIES:
         try:

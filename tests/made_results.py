@@ -12,7 +12,7 @@ from queue_env.comparison import Comparison
 from queue_env.distributions import law
 from queue_env.kernel.layout import BINS, STATS
 from queue_env.result import Result
-from queue_env.scenario import scenario
+from queue_env.scenarios import scenario
 from queue_env.tail import bin_edges
 
 ROWS, JOBS = 10, 20_000
@@ -84,6 +84,4 @@ def made_comparison(
         **changes,
     }
     c = min(1.0, model.spare) if model.spare > 0 else 1.0
-    return Comparison(
-        made_result(policy, factor * drawn / c, drawn, **fields) for policy, factor in factors.items()
-    )
+    return Comparison(made_result(policy, factor * drawn / c, drawn, **fields) for policy, factor in factors.items())

@@ -91,9 +91,7 @@ def float_workload_parts(servers: int, decades: float) -> tuple[st.SearchStrateg
     """Gaps, sizes and patience of every kind, those of the widest over 10^±decades."""
     gap = st.just(0.0) | exponential(1 / servers) | lattice_values(0, 8) | log_uniform(decades)
     size = exponential(1.0) | lattice_values(1, 8) | log_uniform(decades)
-    patience = (
-        st.sampled_from((0.0, math.inf)) | exponential(1.0) | lattice_values(0, 16) | log_uniform(decades)
-    )
+    patience = st.sampled_from((0.0, math.inf)) | exponential(1.0) | lattice_values(0, 16) | log_uniform(decades)
     return gap, size, patience
 
 

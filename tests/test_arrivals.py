@@ -151,8 +151,7 @@ def test_mmpp_that_switches_fast_is_poisson() -> None:
 def test_mmpp_that_never_switches_in_time_keeps_its_phase() -> None:
     generator = np.array([[-1.0, 1.0], [1.0, -1.0]]) * 1e-12
     means = [
-        MarkovModulated(1.0, [1, 9], generator).gaps(np.random.default_rng(seed), 4_000).mean()
-        for seed in range(30)
+        MarkovModulated(1.0, [1, 9], generator).gaps(np.random.default_rng(seed), 4_000).mean() for seed in range(30)
     ]
     fast = np.isclose(means, 1 / 1.8, rtol=0.1)
     slow = np.isclose(means, 1 / 0.2, rtol=0.1)
@@ -161,9 +160,7 @@ def test_mmpp_that_never_switches_in_time_keeps_its_phase() -> None:
 
 
 def test_batches_of_fixed_size() -> None:
-    process = arrival_process(
-        {"process": "batch", "batch": {"law": "fixed", "count": 4}, "epochs": POISSON}, 2.0
-    )
+    process = arrival_process({"process": "batch", "batch": {"law": "fixed", "count": 4}, "epochs": POISSON}, 2.0)
     rng = np.random.default_rng(19)
     gaps = np.concatenate([process.gaps(rng, n) for n in (1, 2, 3, 10, 4, 1, 3, 8_000)])
     opens = np.arange(gaps.size) % 4 == 0

@@ -19,8 +19,8 @@ from typer.testing import CliRunner, Result
 from queue_env import __version__
 from queue_env.cli import app
 from queue_env.rules import POLICIES
-from queue_env.scenario import SCENARIOS, scenario
-from queue_env.simulate import simulate
+from queue_env.scenarios import SCENARIOS, scenario
+from queue_env.simulator import simulate
 from queue_env.theory import applicable
 from queue_env.trace import load_trace
 
@@ -140,9 +140,7 @@ def test_theory_table_names_formula_and_source() -> None:
 
 def test_theory_of_infinite_variance_is_null_in_json() -> None:
     document = run_json("theory", "high-load-2", "--set", "servers=1")
-    assert math.isinf(
-        next(v.value for v in applicable(scenario("high-load-2", servers=1)) if v.policy == "fcfs")
-    )
+    assert math.isinf(next(v.value for v in applicable(scenario("high-load-2", servers=1)) if v.policy == "fcfs"))
     assert next(entry["value"] for entry in document["values"] if entry["policy"] == "fcfs") is None
 
 
@@ -279,10 +277,7 @@ def test_simulate_runs_a_trace(trace: Path) -> None:
     document = run_json("simulate", "--trace", str(trace), "--servers", "2", "--policy", "fcfs")
     assert document["results"][0]["mean_response"]["value"] == 2.0
     assert document["results"][0]["scenario"] is None
-    assert (
-        run_json("simulate", "--trace", str(trace), "--servers", "2", "--jobs", "3")["results"][0]["jobs"]
-        == 3
-    )
+    assert run_json("simulate", "--trace", str(trace), "--servers", "2", "--jobs", "3")["results"][0]["jobs"] == 3
 
 
 def test_simulate_reads_the_columns_and_the_load_it_is_told(trace: Path) -> None:
@@ -290,9 +285,7 @@ def test_simulate_reads_the_columns_and_the_load_it_is_told(trace: Path) -> None
         *("simulate", "--trace", str(trace), "--servers", "1", "--load", "0.5", "--policy", "fcfs"),
         *("--arrival", "arrival", "--size", "0.1*tokens + 1", "--patience", "wait", "--clock", "sojourn"),
     )
-    workload = load_trace(
-        trace, arrival="arrival", size="0.1*tokens + 1", patience="wait", load=0.5, servers=1
-    )
+    workload = load_trace(trace, arrival="arrival", size="0.1*tokens + 1", patience="wait", load=0.5, servers=1)
     expected = simulate(workload, "fcfs", servers=1, clock="sojourn")
     (found,) = document["results"]
     assert found["load"] == pytest.approx(0.5)
@@ -356,10 +349,8 @@ def test_wrong_input_is_one_line_on_stderr(arguments: str, message: str) -> None
     assert result.stderr.count("\n") == 1
 
 
-def test_out_that_cannot_be_written_is_refused_before_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("queue_env.simulate.simulate", lambda *_, **__: pytest.fail("the run began"))
+def test_out_that_cannot_be_written_is_refused_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("queue_env.simulator.simulate", lambda *_, **__: pytest.fail("the run began"))
     (tmp_path / "file").touch()
     result = run("simulate", "light-2", "--out", str(tmp_path / "file" / "deeper"))
     assert result.exit_code == 2
@@ -378,7 +369,7 @@ def test_out_that_cannot_be_written_is_refused_before_the_run(
 
 def test_interrupted_run_shows_what_was_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = made_comparison({"srpt": 1.0}, interrupted=True)
-    monkeypatch.setattr("queue_env.simulate.simulate", lambda *_, **__: kept)
+    monkeypatch.setattr("queue_env.simulator.simulate", lambda *_, **__: kept)
     result = run("simulate", "high-load-2", "--out", str(tmp_path))
     assert result.exit_code == 130
     assert "Response time" in result.stdout
@@ -390,7 +381,7 @@ def test_run_interrupted_before_anything_ended(monkeypatch: pytest.MonkeyPatch) 
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("queue_env.simulate.simulate", stopped)
+    monkeypatch.setattr("queue_env.simulator.simulate", stopped)
     result = run("simulate", "high-load-2")
     assert (result.exit_code, result.stdout) == (130, "")
     assert result.stderr == "interrupted: nothing was kept\n"

@@ -105,9 +105,7 @@ def far(size: Law) -> np.ndarray:
     return size.tail_quantile([1e-30, 1e-100] if unbounded else [1e-5, 1e-8])
 
 
-def log_quadrature(
-    function: Callable[[np.ndarray], np.ndarray], low: float, high: float, pieces: int = 4
-) -> float:
+def log_quadrature(function: Callable[[np.ndarray], np.ndarray], low: float, high: float, pieces: int = 4) -> float:
     """Integral over [low, high] by Gauss-Legendre quadrature in log(x), so many pieces for a factor e."""
     edges = np.linspace(math.log(low), math.log(high), 2 + int(pieces * math.log(high / low)))
     half = np.diff(edges)[:, None] / 2
@@ -451,8 +449,7 @@ REFUSALS: list[tuple[Any, str]] = [
     ({"law": ["pareto"]}, f"law must be one of {', '.join(LAWS)}, got ['pareto'] (did you mean 'pareto'?)"),
     (
         {"law": "pareto", "alhpa": 2, "mean": 1},
-        "pareto takes (alpha, minimum) or (alpha, mean): "
-        "unknown parameter 'alhpa' (value 2) (did you mean 'alpha'?)",
+        "pareto takes (alpha, minimum) or (alpha, mean): unknown parameter 'alhpa' (value 2) (did you mean 'alpha'?)",
     ),
     (
         {"law": "weibull", "mean": 1},
@@ -460,8 +457,7 @@ REFUSALS: list[tuple[Any, str]] = [
     ),
     (
         {"law": "lomax", "alpha": 2, "scale": 1, "mean": 1},
-        "lomax takes (alpha, scale) or (alpha, mean): "
-        "the parameters 'alpha', 'scale', 'mean' do not go together",
+        "lomax takes (alpha, scale) or (alpha, mean): the parameters 'alpha', 'scale', 'mean' do not go together",
     ),
     (
         {"law": "pareto", "alpha": 0.9, "mean": 1},

@@ -17,9 +17,7 @@ from queue_env.workload import Chunk
 from tests import reference
 from tests.strategies import ALL_POLICIES, Case, cases
 
-HOSTILE = settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
-)
+HOSTILE = settings(max_examples=80, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 
 
 def run(case: Case, chunk: int = 10_000, heaps: bool = False) -> NDArray[np.void]:
@@ -51,9 +49,7 @@ def check(case: Case) -> None:
     np.testing.assert_allclose(found["departure_time"], expected["departure_times"], rtol=1e-9)
     gone = found["outcome"] != PRESENT
     np.testing.assert_allclose(found["start_time"][gone], expected["start_times"][gone], rtol=1e-9)
-    np.testing.assert_allclose(
-        found["waiting_time"][gone], expected["waiting_times"][gone], rtol=1e-9, atol=1e-9 * end
-    )
+    np.testing.assert_allclose(found["waiting_time"][gone], expected["waiting_times"][gone], rtol=1e-9, atol=1e-9 * end)
 
 
 @pytest.mark.parametrize("policy", ALL_POLICIES)

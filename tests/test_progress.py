@@ -65,9 +65,7 @@ def test_bar_shows_jobs_rate_and_time(redirect: Redirect, capsys: pytest.Capture
 
 
 @pytest.mark.parametrize("kind", [Terminal, io.StringIO])
-def test_short_runs_are_silent(
-    kind: type[io.StringIO], redirect: Redirect, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_short_runs_are_silent(kind: type[io.StringIO], redirect: Redirect, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = redirect(kind())
     monkeypatch.setattr(progress, "DELAY", 30.0)
     start = time.monotonic()
@@ -140,8 +138,6 @@ def test_negative_total() -> None:
         pass
 
 
-@pytest.mark.parametrize(
-    ("speed", "shown"), [(0.5, "0.5"), (999, "999.0"), (1500, "1.5 k"), (4_210_000, "4.2 M")]
-)
+@pytest.mark.parametrize(("speed", "shown"), [(0.5, "0.5"), (999, "999.0"), (1500, "1.5 k"), (4_210_000, "4.2 M")])
 def test_short_numbers(speed: float, shown: str) -> None:
     assert progress._short(speed) == shown

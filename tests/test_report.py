@@ -75,9 +75,7 @@ def test_narrow_terminals_cut_no_digit() -> None:
 
 def test_csv_has_three_columns_for_an_interval_and_joins_tables_by_name() -> None:
     other = Table("More", ("policy", "max"), (("a|b", 7.0),), group="slowdown")
-    expected = (
-        "policy,mean,mean low,mean high,max,slowdown max\nsrpt,1.23456,1.2,1.26912,52722.6,\na|b,,,,0.5,7.0\n"
-    )
+    expected = "policy,mean,mean low,mean high,max,slowdown max\nsrpt,1.23456,1.2,1.26912,52722.6,\na|b,,,,0.5,7.0\n"
     assert csv_text([TABLE, other]) == expected
 
 
@@ -94,9 +92,7 @@ def test_csv_has_three_columns_for_an_interval_and_joins_tables_by_name() -> Non
         (-0.728, 0.01, "-0.728 ± 0.010"),
     ],
 )
-def test_intervals_are_rounded_to_two_digits_of_the_half_width(
-    value: float, half_width: float, shown: str
-) -> None:
+def test_intervals_are_rounded_to_two_digits_of_the_half_width(value: float, half_width: float, shown: str) -> None:
     cell = Interval(value, value - half_width, value + half_width, 0.95)
     assert f"| x | {shown} |" in markdown(Table("", ("name", "cell"), (("x", cell),)))
 
@@ -161,9 +157,7 @@ def test_differences_are_to_the_first_policy() -> None:
     assert isinstance(difference, Interval)
     assert difference.value == pytest.approx(-results["exact"].mean_response)
     assert paired_differences(results)["exact"]["mean_response"] == difference
-    assert (
-        csv_text([*result_tables(results), difference_table(results)]).count("difference mean response") == 3
-    )
+    assert csv_text([*result_tables(results), difference_table(results)]).count("difference mean response") == 3
 
 
 def test_headline_names_what_was_simulated() -> None:

@@ -83,7 +83,9 @@ def test_every_impatient_job_leaves_once(policy: str, servers: int, clock: str) 
     assert (served | abandoned).all()
     assert result.stats["served"].sum() == served.sum()
     assert result.stats["abandoned"].sum() == abandoned.sum()
-    assert result.window[0] == pytest.approx(records["departure_time"].max() - workload.arrival_times[0], rel=1e-14)
+    assert result.window[0] == pytest.approx(
+        records["departure_time"].max() - workload.arrival_times[0], rel=1e-14
+    )
 
 
 # ---- 3. time that goes backwards ---------------------------------------------------------------------------
@@ -141,9 +143,15 @@ def test_of_equals_the_earlier_job_goes_first(
 
 @pytest.mark.parametrize(
     ("policy", "sizes", "departures"),
-    [("split", [3, 3], [3, 6]), ("backlog-split:b=100", [3, 3, 3], [3, 6, 9]), ("split", [3, 5, 5], [13, 6, 11])],
+    [
+        ("split", [3, 3], [3, 6]),
+        ("backlog-split:b=100", [3, 3, 3], [3, 6, 9]),
+        ("split", [3, 5, 5], [13, 6, 11]),
+    ],
 )
-def test_of_equals_the_earlier_is_the_anchor(policy: str, sizes: list[float], departures: list[float]) -> None:
+def test_of_equals_the_earlier_is_the_anchor(
+    policy: str, sizes: list[float], departures: list[float]
+) -> None:
     arrivals = np.minimum(np.arange(len(sizes)), 1)
     _, records = run(Workload(arrivals, sizes), policy, 1)
     assert records["departure_time"].tolist() == departures

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.random import SeedSequence
 
 from queue_env.distributions import law
-from queue_env.scenario import CLOCKS, SCENARIOS, Scenario, scenario
+from queue_env.scenarios import CLOCKS, SCENARIOS, Scenario, scenario
 
 EXPONENTIAL = {"law": "exponential", "mean": 1}
 MMPP = {"process": "mmpp", "rates": [4, 0.5], "generator": [[-0.1, 0.1], [0.05, -0.05]]}
@@ -73,9 +73,7 @@ specs = st.fixed_dictionaries(
     {
         "servers": st.integers(1, 10_000),
         "load": st.floats(1e-3, 0.999),
-        "sizes": st.builds(
-            lambda a, m: {"law": "pareto", "alpha": a, "mean": m}, st.floats(1.1, 9), st.floats(0.1, 9)
-        ),
+        "sizes": st.builds(lambda a, m: {"law": "pareto", "alpha": a, "mean": m}, st.floats(1.1, 9), st.floats(0.1, 9)),
         "patience": st.none() | st.builds(lambda m: {"law": "exponential", "mean": m}, st.floats(0.1, 9)),
         "clock": st.sampled_from(CLOCKS),
     },

@@ -164,15 +164,11 @@ def test_quantile_is_in_the_bin_of_the_order_statistic(sample: list[float], thou
     assert abs(found / exact - 1) <= BIN_WIDTH
 
 
-@pytest.mark.parametrize(
-    ("q", "count", "rank"), [(0.07, 100, 7), (0.7, 10, 7), (0.55, 100, 55), (0.9, 10, 9)]
-)
+@pytest.mark.parametrize(("q", "count", "rank"), [(0.07, 100, 7), (0.7, 10, 7), (0.55, 100, 55), (0.9, 10, 9)])
 def test_rounding_of_q_does_not_skip_a_value(q: float, count: int, rank: int) -> None:
     """0.07 · 100 > 7 in floating point, but the 7th value is meant."""
     counts = binned(10.0 ** np.linspace(-5, 5, count))
-    assert quantile_from_counts(counts, q) == pytest.approx(
-        10 ** np.linspace(-5, 5, count)[rank - 1], rel=BIN_WIDTH
-    )
+    assert quantile_from_counts(counts, q) == pytest.approx(10 ** np.linspace(-5, 5, count)[rank - 1], rel=BIN_WIDTH)
 
 
 @given(samples, st.floats(0.001, 0.999))

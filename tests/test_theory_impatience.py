@@ -51,15 +51,11 @@ def test_threshold_of_weibull_sizes_by_the_inverse_gamma_function(load: float, s
     assert limit.mean_waiting == pytest.approx(math.exp(-hazard) * Weibull(0.4, 3.0).mean, rel=1e-10)
 
 
-@pytest.mark.parametrize(
-    "sizes", [Lognormal(2.0, -2.0), Hyperexponential((0.9, 0.1), (0.5, 5.5)), Lomax(1.2, 0.2)]
-)
+@pytest.mark.parametrize("sizes", [Lognormal(2.0, -2.0), Hyperexponential((0.9, 0.1), (0.5, 5.5)), Lomax(1.2, 0.2)])
 @pytest.mark.parametrize("load", LOADS)
 def test_threshold_solves_its_equation_by_integration(sizes: Law, load: float) -> None:
     tau = theory.srpt_threshold(load, sizes)
-    below = integrate.quad(
-        lambda y: math.exp(2 * y) * float(sizes.pdf(math.exp(y))), -60.0, math.log(tau), limit=300
-    )
+    below = integrate.quad(lambda y: math.exp(2 * y) * float(sizes.pdf(math.exp(y))), -60.0, math.log(tau), limit=300)
     assert below[0] == pytest.approx(sizes.mean / load, rel=1e-7)
 
 
@@ -68,8 +64,7 @@ def test_srpt_serves_more_than_the_blind_policies_and_more_for_heavier_tails() -
     shapes = (0.3, 0.6, 1.0, 2.0, 5.0)
     patience = law({"law": "weibull", "shape": 0.4, "mean": 1.0})
     served = [
-        theory.srpt_limit(1.4, law({"law": "weibull", "shape": k, "mean": 1.0}), patience).throughput
-        for k in shapes
+        theory.srpt_limit(1.4, law({"law": "weibull", "shape": k, "mean": 1.0}), patience).throughput for k in shapes
     ]
     assert all(heavy > light for heavy, light in pairwise(served))
     assert served[-1] > theory.fcfs_limit(1.4, patience).throughput == pytest.approx(1 / 1.4)
@@ -159,9 +154,7 @@ def test_class_1_of_the_loss_system_has_offered_load_n(sizes: Law) -> None:
     tau = theory.srpt_threshold(load, sizes)
     rate = load * servers / sizes.mean * float(sizes.cdf(tau))
     mean = float(sizes.truncated_mean(tau)) / float(sizes.cdf(tau))
-    assert theory.loss_priority_class1_loss(servers) == pytest.approx(
-        theory.erlang_b(servers, rate * mean), rel=1e-9
-    )
+    assert theory.loss_priority_class1_loss(servers) == pytest.approx(theory.erlang_b(servers, rate * mean), rel=1e-9)
 
 
 def test_class_1_loss_vanishes_like_the_square_root() -> None:

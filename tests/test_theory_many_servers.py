@@ -58,9 +58,7 @@ def test_mean_waiting_is_that_of_mm1_and_of_the_chain() -> None:
         weights.append(weights[-1] * rate / (min(k, servers) * service))
     queue = sum(max(k - servers, 0) * w for k, w in enumerate(weights)) / sum(weights)
     assert theory.mmn_mean_waiting(rate, service, servers) == pytest.approx(queue / rate, rel=1e-10)
-    assert theory.mmn_mean_response(rate, service, servers) == pytest.approx(
-        queue / rate + 1 / service, rel=1e-10
-    )
+    assert theory.mmn_mean_response(rate, service, servers) == pytest.approx(queue / rate + 1 / service, rel=1e-10)
 
 
 CASES = [
@@ -88,15 +86,11 @@ def test_tails_integrate_to_the_means(rate: float, service: float, servers: int)
 
 
 @pytest.mark.parametrize(("rate", "service", "servers"), CASES)
-def test_response_tail_is_the_convolution_of_waiting_and_service(
-    rate: float, service: float, servers: int
-) -> None:
+def test_response_tail_is_the_convolution_of_waiting_and_service(rate: float, service: float, servers: int) -> None:
     for t in (0.1, 1.0, 5.0):
         inner = integrate.quad(
             lambda s, t=t: (
-                float(theory.mmn_waiting_tail(rate, service, servers, t - s))
-                * service
-                * math.exp(-service * s)
+                float(theory.mmn_waiting_tail(rate, service, servers, t - s)) * service * math.exp(-service * s)
             ),
             0.0,
             t,
@@ -167,9 +161,7 @@ def test_erlang_a_identities(servers: int, load: float, theta: float) -> None:
 
 
 @pytest.mark.parametrize(("rate", "service", "servers", "theta"), [(5.0, 0.7, 6, 0.4), (20.0, 1.0, 6, 0.4)])
-def test_conditional_waits_by_the_virtual_waiting_time(
-    rate: float, service: float, servers: int, theta: float
-) -> None:
+def test_conditional_waits_by_the_virtual_waiting_time(rate: float, service: float, servers: int, theta: float) -> None:
     """V given N≥n has density ∝ exp(-nμv + (λ/θ)(1-e^{-θv})); W = min(V, patience) is integrated directly.
 
     Source: Baccelli and Hebuterne, "On queues with impatient customers" (1981), for exponential patience.
@@ -188,9 +180,7 @@ def test_conditional_waits_by_the_virtual_waiting_time(
     kept_time = mean(lambda v: v * math.exp(-theta * v))
     assert law.abandonment == pytest.approx(law.waits * lost / total, rel=1e-9)
     assert law.mean_waiting_abandoned == pytest.approx(lost_time / lost, rel=1e-9)
-    assert law.mean_waiting_served == pytest.approx(
-        law.waits * kept_time / total / (1.0 - law.abandonment), rel=1e-9
-    )
+    assert law.mean_waiting_served == pytest.approx(law.waits * kept_time / total / (1.0 - law.abandonment), rel=1e-9)
     # P[N≥n] from the density at 0 against π_{n-1}: ∫ density·λπ_{n-1} dv is the mass of waiting arrivals.
     idle = sum((rate / service) ** k * math.exp(-special.gammaln(k + 1)) for k in range(servers))
     last = (rate / service) ** (servers - 1) * math.exp(-special.gammaln(servers))

@@ -183,10 +183,7 @@ def test_known_order_of_the_policies(law: Law, load: float) -> None:
 
 @pytest.mark.parametrize("load", [0.1, 0.5, 0.9, 0.99])
 def test_exponential_sizes_make_blind_policies_equal(load: float) -> None:
-    means = [
-        theory.mean_response(policy, load, Exponential(1.0))
-        for policy in ("fcfs", "lcfs", "ps", "plcfs", "las")
-    ]
+    means = [theory.mean_response(policy, load, Exponential(1.0)) for policy in ("fcfs", "lcfs", "ps", "plcfs", "las")]
     assert means == pytest.approx([1.0 / (1.0 - load)] * 5, rel=1e-9)
 
 
@@ -234,9 +231,7 @@ def test_two_sizes_are_two_priority_classes() -> None:
     assert theory.sjf_response(rate, law, sizes) == pytest.approx(sjf, rel=1e-12)
     psjf = [1.0 + small_work / (1.0 - small), 3.0 / (1.0 - small) + work / ((1.0 - small) * (1.0 - whole))]
     assert theory.psjf_response(rate, law, sizes) == pytest.approx(psjf, rel=1e-12)
-    assert theory.mean_response("psjf", rate, law) == pytest.approx(
-        (2.0 * psjf[0] + psjf[1]) / 3.0, rel=1e-12
-    )
+    assert theory.mean_response("psjf", rate, law) == pytest.approx((2.0 * psjf[0] + psjf[1]) / 3.0, rel=1e-12)
 
 
 def simulated_srpt(arrivals: list[float], sizes: list[float]) -> list[float]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from queue_env import theory
-from queue_env.scenario import SCENARIOS, Scenario, scenario
+from queue_env.scenarios import SCENARIOS, Scenario, scenario
 from queue_env.theory import TheoryValue
 
 PARETO = {"law": "pareto", "alpha": 1.5, "mean": 1.0}
@@ -83,9 +83,7 @@ def test_one_server_lists_every_policy_with_a_closed_form() -> None:
         value = found[policy, "mean response", "exact"].value
         assert value == theory.mean_response(policy, 0.35, model.sizes)
     for policy in theory.SLOWDOWN_POLICIES:
-        assert found[policy, "mean slowdown", "exact"].value == theory.mean_slowdown(
-            policy, 0.35, model.sizes
-        )
+        assert found[policy, "mean slowdown", "exact"].value == theory.mean_slowdown(policy, 0.35, model.sizes)
     assert found["fcfs", "mean waiting", "exact"].value == math.inf
     assert found["any", "mean response", "bound"].value == found["srpt", "mean response", "exact"].value
 

@@ -207,9 +207,7 @@ def test_skip_invalid(tmp_path: Path) -> None:
 
 def test_skip_invalid_still_needs_order_and_rows(tmp_path: Path) -> None:
     path = write(tmp_path / "jobs.csv", "arrival,size\n5,0\n3,1\n2,1\n")
-    with pytest.raises(
-        ValueError, match=r"row 3 \(line 4\), column 'arrival': must be at least the 3 before it"
-    ):
+    with pytest.raises(ValueError, match=r"row 3 \(line 4\), column 'arrival': must be at least the 3 before it"):
         load_trace(path, skip_invalid=True)
     path = write(tmp_path / "jobs.csv", "arrival,size\n5,0\n3,x\n")
     with pytest.raises(ValueError, match=r"jobs\.csv: none of the 2 rows is valid"):
@@ -230,9 +228,7 @@ def test_timestamps_keep_every_tick(tmp_path: Path, ticks: list[int]) -> None:
     """Ticks of 100 ns within 27 hours: what is read is the double nearest to the exact difference."""
     ticks = sorted(ticks)
     start = datetime(2024, 2, 28, 23, 59, 59, tzinfo=UTC)
-    moments = [
-        f"{start + timedelta(seconds=tick // 10**7):%Y-%m-%d %H:%M:%S}.{tick % 10**7:07d}" for tick in ticks
-    ]
+    moments = [f"{start + timedelta(seconds=tick // 10**7):%Y-%m-%d %H:%M:%S}.{tick % 10**7:07d}" for tick in ticks]
     rows = "".join(f"{moment},1,1\n" for moment in moments)
     times = load_trace(write(tmp_path / "llm.csv", AZURE_HEADER + rows)).arrival_times
     assert times.tolist() == [float(Decimal(tick - ticks[0]) / 10**7) for tick in ticks]
@@ -248,9 +244,7 @@ def test_unsorted_timestamps_can_be_sorted(tmp_path: Path) -> None:
 
 
 def test_large_trace_is_read_in_reasonable_time(tmp_path: Path) -> None:
-    rows = "".join(
-        f"2023-11-16 18:{i // 3600:02d}:{i // 60 % 60:02d}.{i:07d},374,44\n" for i in range(200_000)
-    )
+    rows = "".join(f"2023-11-16 18:{i // 3600:02d}:{i // 60 % 60:02d}.{i:07d},374,44\n" for i in range(200_000))
     path = write(tmp_path / "llm.csv", AZURE_HEADER + rows)
     start = time.perf_counter()
     assert len(load_trace(path, sort=True)) == 200_000
@@ -268,6 +262,4 @@ def test_azure_trace() -> None:
     np.testing.assert_array_equal(natural.sizes, load_trace(AZURE_TRACE, size=AZURE_SIZE).sizes)
     # Last less first timestamp: 19:14:08.4025270 - 18:15:46.6805900.
     assert natural.arrival_times[-1] == 3_501.721937
-    np.testing.assert_allclose(
-        natural.sizes.mean(), 0.1 + 2e-4 * 1154.6974078 + 0.02 * 211.12594237, rtol=1e-9
-    )
+    np.testing.assert_allclose(natural.sizes.mean(), 0.1 + 2e-4 * 1154.6974078 + 0.02 * 211.12594237, rtol=1e-9)

@@ -131,9 +131,7 @@ def write_parquet(path: Path, **columns: Any) -> Path:
 
 def test_parquet_numbers(tmp_path: Path) -> None:
     sizes = [Decimal("1.5"), Decimal("2.5"), Decimal("3.5")]
-    path = write_parquet(
-        tmp_path / "jobs.parquet", arrival=[0, 1, 2], size=sizes, patience=[1.0, 2.0, np.inf]
-    )
+    path = write_parquet(tmp_path / "jobs.parquet", arrival=[0, 1, 2], size=sizes, patience=[1.0, 2.0, np.inf])
     workload = load_trace(path, patience="patience")
     np.testing.assert_array_equal(workload.arrival_times, [0, 1, 2])
     np.testing.assert_array_equal(workload.sizes, [1.5, 2.5, 3.5])
@@ -145,9 +143,7 @@ def test_parquet_numbers(tmp_path: Path) -> None:
 def test_parquet_timestamps(tmp_path: Path, zone: Any) -> None:
     start = datetime(2023, 11, 16, 18, 15, 46, 680590, tzinfo=zone)
     moments = [start, start + timedelta(microseconds=1)]
-    path = write_parquet(
-        tmp_path / "llm.parquet", TIMESTAMP=moments, ContextTokens=[1, 2], GeneratedTokens=[3, 4]
-    )
+    path = write_parquet(tmp_path / "llm.parquet", TIMESTAMP=moments, ContextTokens=[1, 2], GeneratedTokens=[3, 4])
     workload = load_trace(path)
     assert workload.arrival_times.tolist() == [0.0, 1e-6]
     np.testing.assert_allclose(workload.sizes, [0.1 + 2e-4 + 0.06, 0.1 + 4e-4 + 0.08])

@@ -37,9 +37,7 @@ SIZES = law({"law": "pareto", "alpha": 1.5, "mean": 1})
 PATIENCE = law({"law": "exponential", "mean": 2})
 
 
-def stream(
-    process: dict[str, Any] = POISSON, sizes: Law = SIZES, patience: Law | None = None, seed: int = 1
-) -> Stream:
+def stream(process: dict[str, Any] = POISSON, sizes: Law = SIZES, patience: Law | None = None, seed: int = 1) -> Stream:
     return Stream(arrival_process(process, 2.0), sizes, patience, SeedSequence(seed))
 
 
@@ -172,9 +170,7 @@ def test_every_law_is_tried() -> None:
 @pytest.mark.parametrize("process", PROCESSES, ids=lambda spec: spec["process"])
 @given(st.lists(st.integers(1, 700), min_size=1, max_size=8))
 @settings(deadline=None, max_examples=20)
-def test_jobs_do_not_depend_on_the_chunks_whatever_the_process(
-    process: dict[str, Any], cuts: list[int]
-) -> None:
+def test_jobs_do_not_depend_on_the_chunks_whatever_the_process(process: dict[str, Any], cuts: list[int]) -> None:
     cut, whole = stream(process, patience=PATIENCE), stream(process, patience=PATIENCE)
     assert_same_jobs([cut.chunk(count) for count in cuts], [whole.chunk(sum(cuts))])
 
@@ -218,9 +214,7 @@ def test_state_with_patience_needs_patience() -> None:
 def test_state_of_no_block_is_refused(part: dict[str, int]) -> None:
     state = stream().state()
     state["sizes"] |= part
-    with pytest.raises(
-        ValueError, match=r"state must be of a block of 1 to 16384 and a position in it, got \("
-    ):
+    with pytest.raises(ValueError, match=r"state must be of a block of 1 to 16384 and a position in it, got \("):
         stream().restore(state)
 
 

@@ -19,8 +19,8 @@ from queue_env.plan import make_plan
 from queue_env.quantities import check_quantity
 from queue_env.report import Table, atomic_file
 from queue_env.result import Result
-from queue_env.scenario import Scenario, scenario
-from queue_env.simulate import simulate
+from queue_env.scenarios import Scenario, scenario
+from queue_env.simulator import simulate
 from queue_env.tail import Interval
 from train.grid import candidates
 

@@ -44,7 +44,7 @@ def theory(
     """
     from dataclasses import asdict
 
-    from queue_env.scenario import scenario as build
+    from queue_env.scenarios import scenario as build
     from queue_env.theory import applicable
 
     model = build(scenario, **parse_overrides(overrides or []))
@@ -95,7 +95,7 @@ def _cell(value: Any) -> str | float | None:
 
 
 def _scenario_rows() -> list[dict[str, Any]]:
-    from queue_env.scenario import SCENARIOS, scenario
+    from queue_env.scenarios import SCENARIOS, scenario
     from queue_env.theory import regime
 
     models = {name: scenario(name) for name in SCENARIOS}

@@ -14,7 +14,7 @@ from queue_env.cli.output import json_text, print_tables, save
 
 if TYPE_CHECKING:
     from queue_env.comparison import Comparison
-    from queue_env.scenario import Scenario
+    from queue_env.scenarios import Scenario
     from queue_env.workload import Workload
 
 __all__ = ["simulate"]
@@ -94,7 +94,7 @@ def _refuse_beside(given: str, others: Mapping[str, object]) -> None:
 
 def _scenario(name: str | None, changes: Mapping[str, Any], overrides: Sequence[str]) -> Scenario:
     """The named scenario, with what --servers, --load, --clock and --set change."""
-    from queue_env.scenario import scenario
+    from queue_env.scenarios import scenario
 
     if name is None:
         raise ValueError("SCENARIO or --trace must be given; `queue-env list` shows the scenarios")
@@ -114,7 +114,7 @@ def _workload(
 
 def _simulate(source: Scenario | Workload, policies: Sequence[str], run: Mapping[str, Any]) -> Comparison:
     from queue_env.plan import reference_policies
-    from queue_env.simulate import simulate as run_policies
+    from queue_env.simulator import simulate as run_policies
 
     names: list[str] = []
     for policy in policies:

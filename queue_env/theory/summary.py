@@ -11,7 +11,7 @@ from queue_env.theory.tail_bound import regime, tail_lower_bound
 
 if TYPE_CHECKING:
     from queue_env.distributions import Law
-    from queue_env.scenario import Scenario
+    from queue_env.scenarios import Scenario
 
 Kind = Literal["exact", "bound", "limit"]
 

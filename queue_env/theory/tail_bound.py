@@ -16,7 +16,7 @@ from queue_env.theory.checks import times
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from queue_env.scenario import Scenario
+    from queue_env.scenarios import Scenario
 
 Regime = Literal["lower", "high", "overload"]
 

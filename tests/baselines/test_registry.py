@@ -15,8 +15,8 @@ from queue_env import Workload
 from queue_env.distributions import law
 from queue_env.plan import reference_policies
 from queue_env.rules import POLICIES, parse_policy, set_up
-from queue_env.scenario import SCENARIOS, scenario
-from queue_env.simulate import simulate
+from queue_env.scenarios import SCENARIOS, scenario
+from queue_env.simulator import simulate
 
 JOBS = 40
 SERVERS = 2

@@ -142,9 +142,7 @@ class AnchorRole:
 def with_anchor_rate(system: System, anchor: Job, rate: Fraction, hold: Fraction | None = None) -> Allocation:
     """The anchor at `rate`, the n-1 other jobs of smallest remaining size at 1, the n-th at 1 - rate."""
     servers = system.servers
-    others = srpt_order(
-        system, (job for job in system.jobs if job is not anchor), *anchor_cuts(servers, rate)
-    )
+    others = srpt_order(system, (job for job in system.jobs if job is not anchor), *anchor_cuts(servers, rate))
     rates = {job.number: ONE for job in others[: servers - 1]}
     return Allocation(rates | {anchor.number: rate, others[servers - 1].number: 1 - rate}, hold)
 

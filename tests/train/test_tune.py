@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from queue_env import Comparison
-from queue_env.scenario import scenario
-from queue_env.simulate import simulate
+from queue_env.scenarios import scenario
+from queue_env.simulator import simulate
 from train import tune as module
 from train.tune import app, tune
 
