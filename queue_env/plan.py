@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ Source: TypeAlias = "str | Mapping[str, Any] | Scenario | Workload"
 CHUNK = 32_768  # jobs handed to the kernel at once: their arrays fit the processor's cache
 STREAMS = 20  # independent streams, the replications of batch means
 MANY_JOBS = 400_000  # with fewer, one long stream in batches is better than many that each warm up
+SETTLED = 20  # mean service times after which a stream that began empty may count as stationary
 DEFAULT_JOBS = 1_000_000
 PATIENCE_OF_STREAM = 10  # a stream goes on past its counted jobs for at most so many times their number
 
@@ -103,7 +105,9 @@ class Plan:
         )
 
     def most_jobs(self, stream: int) -> int:
-        """Return after how many jobs a stream is given up whose counted jobs do not leave."""
+        """Return after how many jobs a stream is given up whose counted jobs do not all leave."""
+        if any(setting.note for setting in self.settings):
+            return self.warmup + self.lengths[stream]
         return self.warmup + (1 + PATIENCE_OF_STREAM) * max(self.lengths[stream], CHUNK)
 
 
@@ -150,17 +154,20 @@ def make_plan(
         refuse("simulate", "horizon", "a time above 0, or None", horizon)
     if clock is not None and clock not in CLOCKS:
         refuse("simulate", "clock", f"one of {', '.join(CLOCKS)}", clock)
-    _integer("seed", seed, 0)
+    seed = _integer("seed", seed, 0)
     ends = {"horizon": np.inf if horizon is None else float(horizon), "seed": seed, "records": records}
     if isinstance(source, Workload):
         _only_for_scenarios(jobs=jobs, warmup=warmup, streams=streams)
         return _workload_plan(source, parsed, servers, clock or "queue", ends)
     changes = {"servers": servers, "clock": clock}
     given = scenario(source, **{name: value for name, value in changes.items() if value is not None})
-    return _scenario_plan(given, parsed, _lengths(jobs, streams, warmup, records), ends)
+    settling = math.ceil(SETTLED * given.arrival_rate * given.sizes.mean)
+    return _scenario_plan(given, parsed, _lengths(jobs, streams, warmup, records, settling), ends)
 
 
 def _integer(name: str, value: object, least: int) -> int:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # such as 1e7
     if isinstance(value, bool) or not hasattr(value, "__index__") or operator.index(value) < least:
         refuse("simulate", name, f"an integer of at least {least}", value)
     return operator.index(value)
@@ -190,7 +197,7 @@ def _workload_plan(
         spare=spare,
         sizes=sizes,
         clock=None if workload.patience is None else clock,
-        settings=tuple(set_up(policy, servers, spare, sizes) for policy in policies),
+        settings=tuple(set_up(policy, servers, spare, sizes, endless=False) for policy in policies),
         lengths=(len(workload),),
         warmup=0,
         rows=min(STREAMS, len(workload)),
@@ -199,20 +206,20 @@ def _workload_plan(
 
 
 def _lengths(
-    jobs: int | None, streams: int | None, warmup: int | None, records: bool
+    jobs: int | None, streams: int | None, warmup: int | None, records: bool, settling: int
 ) -> tuple[tuple[int, ...], int, int]:
-    """Return the counted jobs of each stream, the warm-up of each, and the rows of each."""
+    """Return the counted jobs of each stream, the warm-up of each (at least `settling`), and the rows of each."""
     jobs = _integer("jobs", DEFAULT_JOBS if jobs is None else jobs, 1)
     if records and (streams or 1) > 1:
         refuse("simulate", "streams", "1 with records, which are of one stream", streams)
     if records and warmup:
         refuse("simulate", "warmup", "0 with records, which are of all jobs", warmup)
     if streams is None:
-        streams = STREAMS if jobs >= MANY_JOBS and not records else 1
+        streams = STREAMS if jobs >= max(MANY_JOBS, STREAMS * settling) and not records else 1
     streams = min(_integer("streams", streams, 1), jobs)
     lengths = tuple(jobs // streams + (i < jobs % streams) for i in range(streams))
     if warmup is None:
-        warmup = 0 if records else max(lengths[0] // 10, min(1000, lengths[0]))
+        warmup = 0 if records else max(lengths[0] // 10, min(1000, lengths[0]), settling)
     rows = min(-(-STREAMS // streams), lengths[-1])
     return lengths, _integer("warmup", warmup, 0), rows
 

@@ -37,7 +37,7 @@ QUANTILES = (0.5, 0.9, 0.99, 0.999, 0.9999)
 
 _PLAIN = (
     *("policy", "servers", "spare", "load", "seed", "jobs", "simulated", "streams", "seconds", "interrupted"),
-    *("scenario", "served", "abandoned", "present"),
+    *("scenario", "served", "abandoned", "present", "note"),
 )
 _MAXIMA = ("max_response", "max_slowdown", "little_law_gap")
 _PER_SYSTEM = ("window", "number_area", "busy_area", "served_in_window", "little_gaps")
@@ -78,6 +78,7 @@ class Result:
         busy_area: time integral of the total service rate over the window.
         served_in_window: jobs served in the window.
         little_gaps: |∫N dt - total time in system| / ∫N dt of all jobs of each system: rounding only.
+        note: what a reader must know, such as that there is no steady state; empty if nothing.
         records: arrays by name, one entry a job, or None where none were asked for.
 
     Raises:
@@ -104,6 +105,7 @@ class Result:
     busy_area: FloatArray = field(repr=False)
     served_in_window: FloatArray = field(repr=False)
     little_gaps: FloatArray = field(repr=False)
+    note: str = ""
     records: Mapping[str, NDArray[Any]] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:

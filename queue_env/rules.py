@@ -188,8 +188,8 @@ def parse_policy(spec: OnePolicy) -> Policy:
 
     Args:
         spec: a name with parameters, ``"thresh-split:d=10"`` or ``"backlog-split:b=1,kappa=0.3"``; a mapping,
-            ``{"policy": "thresh-split", "d": 10}``; or a policy made by `index_policy`, `anchor_policy` or
-            `allocation_policy`.
+            ``{"policy": "thresh-split", "d": 10}`` (or with the key ``name``); or a policy made by `index_policy`,
+            `anchor_policy` or `allocation_policy`.
 
     Raises:
         ValueError: the name, a parameter or a value is not allowed; says what is.
@@ -214,9 +214,10 @@ def parse_policy(spec: OnePolicy) -> Policy:
 def _split(spec: Any) -> tuple[str, dict[str, Any]]:
     if isinstance(spec, Mapping):
         given = dict(spec)
-        if "policy" not in given:
-            raise ValueError(f"policy={spec!r}, allowed: a mapping with the key 'policy'")
-        return str(given.pop("policy")), given
+        key = "policy" if "policy" in given else "name"
+        if key not in given:
+            raise ValueError(f"policy={spec!r}, allowed: a mapping with the key 'policy' or 'name'")
+        return str(given.pop(key)), given
     if not isinstance(spec, str):
         raise ValueError(f"policy={spec!r}, allowed: a name with parameters such as 'thresh-split:d=2', or a mapping")
     name, _, rest = spec.strip().partition(":")
@@ -239,6 +240,7 @@ class Setting:
         speed: of each server.
         spare: delta = n(1-load).
         parameters: the policy's numbers, shape (k,).
+        note: what a reader of the results must know, if anything.
     """
 
     policy: Policy
@@ -246,9 +248,10 @@ class Setting:
     speed: float
     spare: float
     parameters: np.ndarray[Any, np.dtype[np.float64]]
+    note: str = ""
 
 
-def set_up(policy: Policy, servers: int, spare: float, sizes: Law) -> Setting:
+def set_up(policy: Policy, servers: int, spare: float, sizes: Law, *, endless: bool = True) -> Setting:
     """Resolve a policy for a system.
 
     Args:
@@ -256,6 +259,7 @@ def set_up(policy: Policy, servers: int, spare: float, sizes: Law) -> Setting:
         servers: number of servers n.
         spare: delta = n(1-load), used where the policy does not give its own.
         sizes: law of the sizes, for defaults that depend on it.
+        endless: whether jobs go on arriving for ever, so that no part of the system may be overloaded.
 
     Raises:
         ValueError: the policy cannot run on this system; says why.
@@ -267,14 +271,16 @@ def set_up(policy: Policy, servers: int, spare: float, sizes: Law) -> Setting:
     kernel["servers"] = 1 if super_server else servers
     kernel["capacity"] = kernel["servers"] - one_aside
     kernel["dual"] = int(kernel["capacity"] > layout.SMALL)
-    numbers = policy.user.parameters if policy.user is not None else _numbers(policy, servers, spare, sizes)
-    return Setting(policy, kernel, float(servers) if super_server else 1.0, spare, np.array(numbers, dtype=np.float64))
+    numbers = policy.user.parameters if policy.user is not None else _numbers(policy, servers, spare, sizes, endless)
+    note = _overload(numbers[0], servers, spare, sizes) if policy.name == "thresh-split" and endless else ""
+    speed = float(servers) if super_server else 1.0
+    return Setting(policy, kernel, speed, spare, np.array(numbers, dtype=np.float64), note)
 
 
-def _numbers(policy: Policy, servers: int, spare: float, sizes: Law) -> tuple[float, ...]:
+def _numbers(policy: Policy, servers: int, spare: float, sizes: Law, endless: bool) -> tuple[float, ...]:
     given = policy.parameters
     if policy.name == "thresh-split":
-        return (_threshold(given.get("d"), servers, spare, sizes),)
+        return (_threshold(given.get("d"), servers, sizes, endless),)
     if policy.name == "dynasplit":
         return _margin(given, spare)
     if policy.name == "backlog-split":
@@ -284,21 +290,22 @@ def _numbers(policy: Policy, servers: int, spare: float, sizes: Law) -> tuple[fl
     return ()
 
 
-def _threshold(given: float | str | None, servers: int, spare: float, sizes: Law) -> float:
-    if servers < 2:
+def _threshold(given: float | str | None, servers: int, sizes: Law, endless: bool) -> float:
+    if servers < 2 and (given is None or endless):
         raise ValueError(f"thresh-split: servers={servers}, allowed: at least 2, one for each kind of job")
-    if given is None:
-        return _truncation(sizes, (servers - 1) / servers)
-    d = float(given)
-    work = (servers - spare) / sizes.mean
-    small = work * float(sizes.truncated_mean(d))
-    large = (servers - spare) - small
-    if spare > 0 and (small >= servers - 1 or large >= 1):
-        raise ValueError(
-            f"thresh-split: d={d:g} overloads one side: work {small:.3g} on {servers - 1} servers for sizes up to d, "
-            f"{large:.3g} on one server for the rest; allowed: less than the servers on either side"
-        )
-    return d
+    return _truncation(sizes, (servers - 1) / servers) if given is None else float(given)
+
+
+def _overload(d: float, servers: int, spare: float, sizes: Law) -> str:
+    """Say which side of thresh-split gets more work than it can do, if one does though the whole does not."""
+    work = servers - spare
+    small = work * float(sizes.truncated_mean(d)) / sizes.mean
+    if spare <= 0 or (small < servers - 1 and work - small < 1):
+        return ""
+    return (
+        f"thresh-split: d={d:g} overloads one side, so there is no steady state: work {small:.3g} for {servers - 1} "
+        f"server(s) of sizes up to d, {work - small:.3g} for one of larger sizes"
+    )
 
 
 def _margin(given: Mapping[str, float | str], spare: float) -> tuple[float, float]:

@@ -83,12 +83,14 @@ def simulate(
         seed: of the streams; the same seed gives the same jobs for every policy, and the same result to the bit.
         servers: number of servers; needed for a workload.
         records: whether to keep a record of every job, in ``result.records``: arrays in job order ``arrival_time``,
-            ``size``, ``patience`` (if any), ``start_time`` (when it first got service), ``departure_time``,
+            ``size``, ``patience``, ``start_time`` (when it first got service), ``departure_time``,
             ``waiting_time`` (time at rate zero), ``outcome`` (0 served, 1 abandoned or lost, 2 still present); NaN
             where there is none. One stream, no warm-up.
         clock: patience clock: ``"queue"``, ``"fractional"`` or ``"sojourn"``; the scenario's own if not given.
-        warmup: jobs of each stream before the counted ones; a tenth of them if not given.
-        streams: independent streams; 20 from 400,000 jobs on, else one, cut into 20 batches.
+        warmup: jobs of each stream before the counted ones. If not given, a tenth of them, and at least those of 20
+            mean service times.
+        streams: independent streams. If not given, 20 from 400,000 jobs on (more on many servers, where each stream
+            needs a longer warm-up), else one, cut into 20 batches.
         threads: streams run at once; one for each core if not given. Does not change the result.
         horizon: time at which every stream ends at the latest.
         progress: whether to show a bar; only on a terminal, if not given.
@@ -200,9 +202,8 @@ def _records(plan: Plan, kernel: NDArray[np.void], count: int, jobs: list[Chunk]
         "arrival_time": np.concatenate(arrivals)[:count],
         "size": np.concatenate([chunk.sizes for chunk in jobs])[:count],
     }
-    patience = [chunk.patience for chunk in jobs if chunk.patience is not None]
-    if patience:
-        columns["patience"] = np.concatenate(patience)[:count]
+    patience = [np.full(len(c.sizes), np.inf) if c.patience is None else c.patience for c in jobs]
+    columns["patience"] = np.concatenate(patience)[:count]
     for name in ("start_time", "departure_time", "waiting_time", "outcome"):
         columns[name] = kernel[name].copy()
     return columns
@@ -233,5 +234,6 @@ def _result(plan: Plan, index: int, finished: dict[int, list[Finished]], seconds
         response_counts=np.concatenate([part["response_counts"] for part in parts]),
         slowdown_counts=np.concatenate([part["slowdown_counts"] for part in parts]),
         **dict(zip(_MEASURES, measures, strict=True)),
-        records={name: parts[0][name] for name in columns if name in parts[0]} if plan.records else None,
+        note=plan.settings[index].note,
+        records={name: parts[0][name] for name in columns} if plan.records else None,
     )

@@ -91,9 +91,11 @@ def _able(model: Scenario, labels: Sequence[str]) -> tuple[list[str], dict[str, 
     able, refused = [], {}
     for label in labels:
         try:
-            make_plan(model, [label])
+            note = make_plan(model, [label]).settings[0].note
         except ValueError as error:
-            refused[label] = str(error)
+            note = str(error)
+        if note:
+            refused[label] = note
         else:
             able.append(label)
     if not able:

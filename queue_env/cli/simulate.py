@@ -137,6 +137,9 @@ def _report(name: str, results: Comparison, out: Path | None, as_json: bool) -> 
     else:
         print_tables(tables, heading)
         typer.echo(speed(results))
+        for result in results.values():
+            if result.note:
+                typer.echo(f"note: {result.note}")
     first = next(iter(results.values()))
     if first.interrupted:
         raise KeyboardInterrupt(f"kept the {first.jobs:,} jobs of the streams that had ended")
