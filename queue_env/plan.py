@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import operator
 from collections.abc import Iterator, Mapping, Sequence
@@ -72,7 +73,7 @@ class Plan:
 
     def identity(self) -> dict[str, Any]:
         """What two runs must share for one to continue the other; JSON-able."""
-        labels = [setting.policy.label for setting in self.settings]
+        labels = [_signature(setting.policy) for setting in self.settings]
         source = self.scenario.to_dict() if self.scenario is not None else _fingerprint(self.workload)
         keep = {name: getattr(self, name) for name in ("servers", "clock", "lengths", "warmup", "rows", "seed")}
         return {"source": source, "policies": labels, **keep, "horizon": repr(self.horizon)}
@@ -109,6 +110,15 @@ class Plan:
         if any(setting.note for setting in self.settings):
             return self.warmup + self.lengths[stream]
         return self.warmup + (1 + PATIENCE_OF_STREAM) * max(self.lengths[stream], CHUNK)
+
+
+def _signature(policy: Policy) -> str:
+    """The label, and for a policy of the user what its function does."""
+    if policy.user is None:
+        return policy.label
+    code = getattr(policy.user.function, "py_func", policy.user.function).__code__
+    rule = repr((code.co_code, code.co_consts, code.co_names, policy.user.parameters, dict(policy.user.kernel)))
+    return f"{policy.label} {hashlib.sha256(rule.encode()).hexdigest()[:16]}"
 
 
 def _slices(workload: Workload) -> Iterator[Chunk]:

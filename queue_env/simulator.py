@@ -215,6 +215,7 @@ def _records(plan: Plan, kernel: NDArray[np.void], count: int, jobs: list[Chunk]
 def _result(plan: Plan, index: int, finished: dict[int, list[Finished]], seconds: float) -> Result:
     parts = [streams[index] for streams in finished.values()]
     measures = np.array([part["measures"] for part in parts]).T
+    stats = np.concatenate([part["stats"] for part in parts])
     policy = plan.settings[index].policy
     columns = ("arrival_time", "size", "patience", "start_time", "departure_time", "waiting_time", "outcome")
     return Result(
@@ -224,13 +225,13 @@ def _result(plan: Plan, index: int, finished: dict[int, list[Finished]], seconds
         spare=plan.spare,
         load=plan.load,
         seed=None if plan.scenario is None else plan.seed,
-        jobs=sum(plan.lengths[stream] for stream in finished),
+        jobs=int(stats["counted"].sum() + stats["present"].sum()),
         simulated=int(sum(part["simulated"].sum() for part in parts)),
         streams=len(finished),
         seconds=seconds,
         interrupted=len(finished) < len(plan.lengths),
         sizes=plan.sizes,
-        stats=np.concatenate([part["stats"] for part in parts]),
+        stats=stats,
         response_counts=np.concatenate([part["response_counts"] for part in parts]),
         slowdown_counts=np.concatenate([part["slowdown_counts"] for part in parts]),
         **dict(zip(_MEASURES, measures, strict=True)),

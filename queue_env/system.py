@@ -102,12 +102,18 @@ class System:
             status = self._run(self.memory, *arrays)
             if status == layout.GROW:
                 self.memory = layout.enlarge(self.memory)
-        if status == layout.BAD_RATES:
-            raise ValueError(
-                f"policy {self.setting.policy.label}: its rates are not allowed; allowed: 0 <= v <= 1 for every job, "
-                f"a sum of at most {self.setting.kernel['servers']}, and a positive time to hold them"
-            )
+        if status == layout.BAD_RULE:
+            raise ValueError(f"policy {self.setting.policy.label}: {self._bad_rule()}")
         return status == layout.DONE
+
+    def _bad_rule(self) -> str:
+        kernel = self.setting.kernel
+        if kernel["family"] == layout.RATES:
+            return (
+                f"its rates are not allowed; allowed: 0 <= v <= 1 for every job, a sum of at most {kernel['servers']}, "
+                "and a positive time to hold them"
+            )
+        return f"its {'rate' if kernel['family'] == layout.ANCHOR else 'index'} is NaN; allowed: a number"
 
     def counted_present(self) -> NDArray[np.int64]:
         """Return how many counted jobs are in the system, shape (rows,)."""

@@ -370,6 +370,8 @@ def set_rates(m: Memory, s: Record, user: object) -> None:
             size = m.jobs[s["anchor"]]["size"]
             backlog = max(s["backlog"], 0.0)
             asked = user(size, s["anchor_remaining"], backlog, s["number"], s["spare"], m.parameters)  # type: ignore[operator]
+            if np.isnan(asked):
+                s["invalid"] = 1
             rate = min(1.0, max(0.0, asked))
     set_anchor_rate(m, s, rate)
     set_partial_rate(m, s, 1.0 - rate)

@@ -59,5 +59,5 @@ def _compile_rule(family: int, function: Callable[..., float]) -> Any:
     plain = getattr(function, "py_func", function)
     try:
         return numba.njit(signature, nogil=True)(plain)
-    except numba.core.errors.NumbaError as error:
+    except (numba.core.errors.NumbaError, TypeError) as error:
         raise ValueError(f"function={plain.__name__}: numba cannot compile it as {signature}: {error}") from error

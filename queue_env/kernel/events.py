@@ -9,6 +9,7 @@ from queue_env.kernel.layout import (
     ABANDONMENT,
     ANCHOR,
     ARRIVAL,
+    BAD_RULE,
     BIN_BITS,
     BINS,
     COMPLETION,
@@ -215,6 +216,8 @@ def next_event(m: Memory, s: Record, arrivals: Floats, completion: float, deadli
 
     Simultaneous events: completion, then abandonment, then a change of rates, then arrival.
     """
+    if s["invalid"]:
+        return BAD_RULE
     if s["pending"] == 0:
         return DONE
     arrival = np.inf

@@ -43,7 +43,10 @@ def index_of(m: Memory, s: Record, slot: int, remaining: float, user: object) ->
     if order == LOSS:
         return 1.0 if job["size"] > m.parameters[0] else 0.0
     if user is not None:
-        return user(job["size"], remaining, float(job["number"]), m.parameters)  # type: ignore[operator, no-any-return]
+        index: float = user(job["size"], remaining, float(job["number"]), m.parameters)  # type: ignore[operator]
+        if np.isnan(index):
+            s["invalid"] = 1
+        return index
     return 0.0
 
 

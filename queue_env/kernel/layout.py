@@ -18,7 +18,7 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 DONE = 0  # every counted job has left, or the horizon is reached, or nothing can happen any more
 NEED_ARRIVALS = 1  # the chunk is used up
 GROW = 2  # no free slot for the next job: enlarge the memory and call again
-BAD_RATES = 3  # a user's allocation broke 0 <= v <= 1 or sum v <= n
+BAD_RULE = 3  # a user's index or rate is NaN, or an allocation broke 0 <= v <= 1 or sum v <= n
 
 # ---- events, in the order in which simultaneous ones happen --------------------------------------
 COMPLETION = 10
@@ -102,7 +102,7 @@ SYSTEM = _record(
     "window_start window_end window_number window_busy window_number_end window_busy_end",
     "family order preemptive lossy clock servers capacity dual relative "
     "next draining number arrived epoch served free highest in_service worst waiting deadlines giants "
-    "anchor partial rate_kind "
+    "anchor partial rate_kind invalid "
     "level_free low_level high_full partial_level full_count "
     "counted_from counted_to pending rows row_size recording "
     "window_from window_to window_served window_served_end window_state",
@@ -198,6 +198,7 @@ def allocate(slots: int, rows: int = 1, records: int = 0, parameters: Floats | N
     memory.jobs["number"] = -1
     memory.records["start_time"] = np.nan
     memory.records["departure_time"] = np.nan
+    memory.records["waiting_time"] = np.nan
     memory.records["outcome"] = PRESENT
     system = memory.system
     system["free"] = slots

@@ -8,7 +8,7 @@ from queue_env.kernel.layout import (
     ABANDONED,
     ABANDONMENT,
     ARRIVAL,
-    BAD_RATES,
+    BAD_RULE,
     COMPLETION,
     SERVED,
     Floats,
@@ -128,20 +128,16 @@ def _run_rates(m: Memory, arrivals: Floats, sizes: Floats, patience: Floats, use
             slot = events.admit(m, s, sizes, patience)
             m.jobs[slot]["key"] = 0.0
             m.order[s["number"] - 1] = slot
-        show(m, s)
+        s["switch_time"] = np.inf
+        s["busy"] = 0.0
         number = s["number"]
-        table = m.scratch
-        hold = user(
-            table[SIZES, :number],
-            table[LEFT, :number],
-            table[AGES, :number],
-            s["servers"],
-            m.parameters,
-            table[RATES, :number],
-        )  # type: ignore[operator]
-        if not take_up(m, s) or not hold > 0.0:
-            return BAD_RATES
-        s["switch_time"] = s["now"] + hold
+        if number > 0:
+            show(m, s)
+            sizes_, left, ages, rates = (m.scratch[SIZES], m.scratch[LEFT], m.scratch[AGES], m.scratch[RATES])
+            hold = user(sizes_[:number], left[:number], ages[:number], s["servers"], m.parameters, rates[:number])  # type: ignore[operator]
+            if not take_up(m, s) or not hold > 0.0:
+                return BAD_RULE
+            s["switch_time"] = s["now"] + hold
 
 
 run_rates = jit_entry(_run_rates)
