@@ -116,8 +116,9 @@ def _signature(policy: Policy) -> str:
     """The label, and for a policy of the user what its function does."""
     if policy.user is None:
         return policy.label
-    code = getattr(policy.user.function, "py_func", policy.user.function).__code__
-    rule = repr((code.co_code, code.co_consts, code.co_names, policy.user.parameters, dict(policy.user.kernel)))
+    code = getattr(getattr(policy.user.function, "py_func", policy.user.function), "__code__", None)
+    body = None if code is None else (code.co_code, code.co_consts, code.co_names)
+    rule = repr((body, policy.user.parameters, dict(policy.user.kernel)))
     return f"{policy.label} {hashlib.sha256(rule.encode()).hexdigest()[:16]}"
 
 

@@ -102,6 +102,9 @@ def _user_policy(
 ) -> UserPolicy:
     if not callable(function):
         raise ValueError(f"function={function!r}, allowed: a function that numba can compile")
-    if name is None:
-        name = str(getattr(function, "__name__", "policy"))
-    return UserPolicy(name, function, family, kernel, tuple(float(number) for number in parameters))
+    name = str(getattr(function, "__name__", "policy")) if name is None else name
+    try:
+        numbers = tuple(float(number) for number in parameters)
+    except (TypeError, ValueError):
+        raise ValueError(f"parameters={parameters!r}, allowed: a sequence of numbers") from None
+    return UserPolicy(name, function, family, kernel, numbers)

@@ -9,7 +9,10 @@ import sys
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "queue_env"
-RUN = "from queue_env import Workload, simulate; print(simulate(Workload([0, 1], [2, 4]), 'ps', servers=1).mean_response)"
+RUN = """
+from queue_env import Workload, simulate
+print(simulate(Workload([0, 1], [2, 4]), "ps", servers=1).mean_response)
+"""
 
 
 def mean_response(folder: Path) -> float:

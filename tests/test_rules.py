@@ -10,7 +10,8 @@ import pytest
 
 from queue_env import Workload, law, scenario, simulate
 from queue_env.kernel import layout
-from queue_env.rules import POLICIES, Policy, parse_policy, reference_policies, set_up
+from queue_env.plan import reference_policies
+from queue_env.rules import POLICIES, Policy, parse_policy, set_up
 
 PARETO = law({"law": "pareto", "alpha": 1.5, "mean": 1.0})
 EXPONENTIAL = law({"law": "exponential", "mean": 1.0})
@@ -143,8 +144,6 @@ def test_the_numbers_of_a_policy(text: str, numbers: tuple[float, ...]) -> None:
     [
         ("thresh-split", 1, 0.2, "thresh-split: servers=1, allowed: at least 2"),
         ("thresh-split:d=5", 1, 0.2, "thresh-split: servers=1, allowed: at least 2"),
-        ("thresh-split:d=0.4", 2, 0.4, "thresh-split: d=0.4 overloads one side"),
-        ("thresh-split:d=1000", 2, 0.4, "thresh-split: d=1000 overloads one side"),
         ("dynasplit", 2, 0.0, "dynasplit: delta=0, allowed: above 0"),
         ("dynasplit", 2, -1.0, "dynasplit: delta=-1, allowed: above 0"),
         ("dynasplit:shape=1", 2, 0.4, "dynasplit: shape=1, allowed: at least 2"),
@@ -155,6 +154,17 @@ def test_the_numbers_of_a_policy(text: str, numbers: tuple[float, ...]) -> None:
 def test_a_policy_that_cannot_run_says_why(text: str, servers: int, spare: float, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         set_up(parse_policy(text), servers, spare, PARETO)
+
+
+@pytest.mark.parametrize(("d", "side"), [(0.4, "1.46 for one"), (4 / 3, ""), (1000.0, "1.57 for 1 server")])
+def test_a_side_of_thresh_split_that_is_overloaded_is_noted(d: float, side: str) -> None:
+    """A fault of the policy and not of the call: the run is of a system without a steady state."""
+    policy = parse_policy({"policy": "thresh-split", "d": d})
+    note = set_up(policy, 2, 0.4, PARETO).note
+    assert (f"d={d:g} overloads one side" in note) == bool(side)
+    assert side in note
+    assert set_up(policy, 2, 0.4, PARETO, endless=False).note == ""
+    assert set_up(policy, 2, -0.4, PARETO).note == ""
 
 
 def test_reference_policies_are_those_that_can_run() -> None:

@@ -85,19 +85,18 @@ def least_attained(
     attained = sizes - remaining
     order = np.argsort(attained)
     left, hold, first = float(servers), np.inf, 0
+    level_below, rate_below = 0.0, 0.0
     while first < len(order):
-        last = first
-        while last < len(order) and attained[order[last]] - attained[order[first]] <= parameters[0]:
+        level, last = attained[order[first]], first
+        while last < len(order) and attained[order[last]] - level <= parameters[0]:
             last += 1
         rate = min(1.0, left / (last - first))
         for i in range(first, last):
             rates[order[i]] = rate
-        if last < len(order) and rate > 0.0:
-            above = min(1.0, max(left - rate * (last - first), 0.0))
-            if rate > above:
-                hold = min(hold, (attained[order[last]] - attained[order[first]]) / rate)
+        if rate_below > rate:
+            hold = min(hold, (level - level_below) / (rate_below - rate))
         left = max(left - rate * (last - first), 0.0)
-        first = last
+        level_below, rate_below, first = level, rate, last
     return hold
 
 
@@ -232,8 +231,8 @@ def test_fractional_rates_with_a_hold_against_the_exact_simulator(clock: str) ->
     jobs = random_jobs(6, 2, 60, patience=6.0)
 
     def rule(system: System) -> Allocation:
-        oldest = enumerate(system.jobs[:3])
-        return Allocation({job.number: Fraction(3 - i, 4) for i, job in oldest}, hold=Fraction(1, 4))
+        rates = {job.number: Fraction(3 - i, 4) for i, job in enumerate(system.jobs[:3])}
+        return Allocation(rates, hold=Fraction(1, 4) if rates else None)
 
     assert_exact(columns(jobs, allocation_policy(one_and_a_half), 2, clock), jobs, rule, 2, clock)
 
@@ -315,7 +314,7 @@ def test_an_index_or_rate_that_is_no_number_is_an_error(kind: str) -> None:
         return np.nan
 
     policy = index_policy(index) if kind == "index" else anchor_policy(anchor)
-    with pytest.raises(ValueError, match="not allowed"):
+    with pytest.raises(ValueError, match="is NaN; allowed"):
         simulate(random_jobs(8, 2, 100), policy, servers=2)
 
 

@@ -212,7 +212,8 @@ def make_anchor(m: Memory, s: Record, slot: int, remaining: float) -> None:
     s["anchor_remaining"] = remaining
     s["anchor_low"] = 0.0
     s["anchor_since"] = s["now"]
-    s["anchor_finish"] = np.inf
+    # One that finished together with the last anchor goes whatever its rate is.
+    s["anchor_finish"] = s["now"] if remaining == 0.0 else np.inf
     kind = s["rate_kind"]
     s["gamma"] = 1.0
     if kind == DYNASPLIT:

@@ -59,5 +59,6 @@ def _compile_rule(family: int, function: Callable[..., float]) -> Any:
     plain = getattr(function, "py_func", function)
     try:
         return numba.njit(signature, nogil=True)(plain)
-    except (numba.core.errors.NumbaError, TypeError) as error:
-        raise ValueError(f"function={plain.__name__}: numba cannot compile it as {signature}: {error}") from error
+    except Exception as error:  # numba has many kinds, some of them not of its own base class
+        name = getattr(plain, "__name__", repr(plain))
+        raise ValueError(f"function={name}: numba cannot compile it as {signature}: {error}") from error

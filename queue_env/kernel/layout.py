@@ -102,7 +102,7 @@ SYSTEM = _record(
     "window_start window_end window_number window_busy window_number_end window_busy_end",
     "family order preemptive lossy clock servers capacity dual relative "
     "next draining number arrived epoch served free highest in_service worst waiting deadlines giants "
-    "anchor partial rate_kind invalid "
+    "anchor partial rate_kind invalid stalled "
     "level_free low_level high_full partial_level full_count "
     "counted_from counted_to pending rows row_size recording "
     "window_from window_to window_served window_served_end window_state",

@@ -11,6 +11,7 @@ from queue_env.kernel.layout import (
     BAD_RULE,
     COMPLETION,
     SERVED,
+    SWITCH,
     Floats,
     Memory,
     Record,
@@ -18,6 +19,7 @@ from queue_env.kernel.layout import (
 
 SIZES, LEFT, AGES, RATES = 0, 1, 2, 3  # rows of the scratch table, jobs in arrival order
 TOLERANCE = 1e-9  # by which the sum of rates may exceed the number of servers
+MOST_STALLED = 100  # holds, beyond one for each job, that may be too short for the clock to move
 
 
 @jit
@@ -73,7 +75,10 @@ def finish_time(m: Memory, s: Record) -> float:
     shortest = np.inf
     for i in range(s["number"]):
         job = m.jobs[m.order[i]]
-        if job["key"] > 0.0:
+        if job["remaining"] == 0.0:
+            # It finished together with the last one, and goes whatever its rate is now.
+            shortest = 0.0
+        elif job["key"] > 0.0:
             shortest = min(shortest, job["remaining"] / job["key"])
     s["shortest"] = shortest
     events.keep_digits(m, s, shortest)
@@ -120,6 +125,7 @@ def _run_rates(m: Memory, arrivals: Floats, sizes: Floats, patience: Floats, use
         if event < COMPLETION:
             return event
         progress(m, s, event)
+        s["stalled"] = s["stalled"] + 1 if event == SWITCH and s["elapsed"] == 0.0 else 0
         if event == COMPLETION:
             leave(m, s, first_finished(m, s), SERVED)
         elif event == ABANDONMENT:
@@ -135,7 +141,7 @@ def _run_rates(m: Memory, arrivals: Floats, sizes: Floats, patience: Floats, use
             show(m, s)
             sizes_, left, ages, rates = (m.scratch[SIZES], m.scratch[LEFT], m.scratch[AGES], m.scratch[RATES])
             hold = user(sizes_[:number], left[:number], ages[:number], s["servers"], m.parameters, rates[:number])  # type: ignore[operator]
-            if not take_up(m, s) or not hold > 0.0:
+            if not take_up(m, s) or not hold > 0.0 or s["stalled"] > number + MOST_STALLED:
                 return BAD_RULE
             s["switch_time"] = s["now"] + hold
 
