@@ -113,7 +113,7 @@ class System:
                 f"its rates are not allowed; allowed: 0 <= v <= 1 for every job, a sum of at most {kernel['servers']}, "
                 "and a time to hold them that is positive and long enough for the clock to move"
             )
-        return f"its {'rate' if kernel['family'] == layout.ANCHOR else 'index'} is NaN, which is not allowed; allowed: a number"
+        return f"its {'rate' if kernel['family'] == layout.ANCHOR else 'index'} is NaN; allowed: a number"
 
     def counted_present(self) -> NDArray[np.int64]:
         """Return how many counted jobs are in the system, shape (rows,)."""
