@@ -120,7 +120,7 @@ def test_a_workload_in_overload_runs_until_it_is_empty() -> None:
 
 @pytest.mark.parametrize("name", ["high-load-2", "impatient-dhr-100"])
 def test_the_number_of_threads_does_not_matter(name: str) -> None:
-    policies = ["srpt", "ps", "las", "backlog-split"]
+    policies: list[Any] = ["srpt", "ps", "las", "backlog-split"]
     runs = [
         simulate(name, policies, jobs=40_000, streams=8, seed=2, threads=threads) for threads in (1, 2, 7, 1)
     ]
@@ -135,7 +135,7 @@ def test_the_number_of_threads_does_not_matter(name: str) -> None:
 @pytest.mark.parametrize("source", ["high-load-2", "impatient-100", "workload"])
 def test_policies_together_do_what_each_does_alone(source: str) -> None:
     options: dict[str, Any] = {"jobs": 20_000, "streams": 2} if source != "workload" else {"servers": 2}
-    policies = [name for name in EVERY if source == "impatient-100" or "loss" not in name]
+    policies: list[Any] = [name for name in EVERY if source == "impatient-100" or "loss" not in name]
     given = workload(patience=2.0) if source == "workload" else source
     together = simulate(given, policies, **options)
     assert isinstance(together, Comparison)
@@ -169,7 +169,7 @@ def interrupted_after(calls: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
 
 
 OPTIONS: dict[str, Any] = {"jobs": 40_000, "streams": 8, "warmup": 100, "seed": 4}
-POLICIES = ["srpt", "thresh-split", "las"]
+POLICIES: list[Any] = ["srpt", "thresh-split", "las"]
 
 
 def test_an_interrupted_run_keeps_the_streams_that_had_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +192,7 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch: pytest.M
     for calls in (4, 3):
         with interrupted_after(calls, monkeypatch):
             simulate("high-load-2", POLICIES, **OPTIONS, threads=1, checkpoint=file)
-    steps = []
+    steps: list[int] = []
     monkeypatch.setattr(System, "feed", counted(System.feed, steps))
     resumed = simulate("high-load-2", POLICIES, **OPTIONS, checkpoint=file)
     done = len(steps)
@@ -254,7 +254,7 @@ def test_the_checkpoint_of_another_workload_or_policy_is_refused(tmp_path: Path)
         from queue_env import index_policy
 
         def rule(size: float, remaining: float, number: float, parameters: NDArray[np.float64]) -> float:
-            return parameters[0] * size
+            return float(parameters[0] * size)
 
         return index_policy(rule, name="mine", parameters=[factor])
 
@@ -302,6 +302,23 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path, kind: str) -> None:
         file.write_bytes(contents[kind])
     with pytest.raises(ValueError, match=r"checkpoint must be a file that simulate wrote.*run\.npz"):
         simulate("high-load-2", "srpt", **OPTIONS, checkpoint=file)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_checkpoint_with_one_wrong_byte_is_refused_or_read_right(tmp_path: Path) -> None:
+    file = tmp_path / "run.npz"
+    options: dict[str, Any] = {"jobs": 2000, "streams": 2, "warmup": 10}
+    whole = simulate("light-2", "srpt", **options, checkpoint=file)
+    content = file.read_bytes()
+    for place in np.random.default_rng(0).integers(0, len(content), 150):
+        damaged = bytearray(content)
+        damaged[place] ^= 0xFF
+        file.write_bytes(bytes(damaged))
+        try:
+            again = simulate("light-2", "srpt", **options, checkpoint=file)
+        except ValueError:
+            continue
+        assert_same(again, whole)
 
 
 # ---- the state of a system --------------------------------------------------------------------------------
@@ -447,6 +464,6 @@ def test_an_argument_that_is_not_allowed(
 @pytest.mark.parametrize("name", ["jobs", "warmup", "streams"])
 def test_a_workload_says_itself_how_many_jobs_there_are(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name} must be None with a workload.* got 5"):
-        simulate(workload(), "srpt", servers=2, **{name: 5})
+        simulate(**{"source": workload(), "servers": 2, name: 5})  # type: ignore[call-overload]
     with pytest.raises(ValueError, match="servers must be given with a workload"):
         simulate(workload(), "srpt")

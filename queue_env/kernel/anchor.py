@@ -19,6 +19,7 @@ from queue_env.kernel.layout import (
     IN_QUEUE,
     IN_SERVICE,
     LOG_MARGIN,
+    NO_CLOCK,
     POWER_MARGIN,
     SERVED,
     SPLIT,
@@ -274,7 +275,7 @@ def pop_giant(m: Memory, s: Record) -> int:
     return -1
 
 
-@jit_apart
+@jit
 def choose_anchor(m: Memory, s: Record) -> None:
     """Hand the free role to the next candidate, which leaves its place to another job."""
     slot = pop_giant(m, s)
@@ -376,7 +377,8 @@ def set_rates(m: Memory, s: Record, user: object) -> None:
             rate = min(1.0, max(0.0, asked))
     set_anchor_rate(m, s, rate)
     set_partial_rate(m, s, 1.0 - rate)
-    start_idle_clocks(m, s)
+    if s["clock"] != NO_CLOCK:
+        start_idle_clocks(m, s)
     if s["switch_time"] < np.inf:
         join_switch(m, s)
     s["busy"] = s["in_service"] + s["anchor_rate"] + s["partial_rate"]
@@ -413,13 +415,15 @@ def least_to_start(m: Memory, s: Record) -> float:
 
 @jit
 def progress(s: Record) -> None:
-    """Take from the backlog what was done since the last event."""
+    """Take from the backlog, if the policy looks at it, what was done since the last event."""
+    if s["rate_kind"] < BACKLOG:
+        return
     s["backlog"] -= (s["in_service"] + s["partial_rate"]) * s["elapsed"]
     if s["in_service"] == 0 and s["partial"] < 0:
         s["backlog"] = 0.0
 
 
-@jit_apart
+@jit
 def queue_large(m: Memory, s: Record, slot: int) -> None:
     """Let a large job of thresh-split wait for its server."""
     events.set_clock(m, s, slot, 0.0)

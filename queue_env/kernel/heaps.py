@@ -7,13 +7,13 @@ caller keeps the count and passes it in. A largest-first heap stores negated key
 import numpy as np
 import numpy.typing as npt
 
-from queue_env.kernel.compile import jit_apart
+from queue_env.kernel.compile import jit, jit_apart
 
 Entries = npt.NDArray[np.void]
 Places = npt.NDArray[np.int64]
 
 
-@jit_apart
+@jit
 def sift_up(heap: Entries, place: Places, hole: int, key: float, tie: int, slot: int) -> None:
     """Put an entry at the hole, or above it, where it belongs."""
     while hole > 0:
@@ -64,7 +64,7 @@ def sift_down(heap: Entries, place: Places, count: int, hole: int, key: float, t
     place[slot] = hole
 
 
-@jit_apart
+@jit
 def push(heap: Entries, place: Places, count: int, key: float, tie: int, slot: int) -> None:
     """Add an entry to a heap of `count` entries."""
     sift_up(heap, place, count, key, tie, slot)
