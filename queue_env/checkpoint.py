@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from math import inf
 from pathlib import Path
+from time import monotonic
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,14 +37,21 @@ class Checkpoint:
         if not path.parent.is_dir():
             refuse("simulate", "checkpoint", "a file in a folder that exists", str(path))
         self.seconds = 0.0
+        self._saved, self._took = -inf, 0.0
         self._found = self._read() if path.exists() else {}
 
     def load(self) -> Streams:
         """Return the streams found in the file; ``seconds`` is the time that they took."""
         return dict(self._found)
 
-    def save(self, finished: Streams, seconds: float) -> None:
-        """Write all finished streams, and the time that was spent on them since `load`."""
+    def save(self, finished: Streams, seconds: float, *, last: bool = False) -> None:
+        """Write all finished streams, and the time that was spent on them since `load`.
+
+        All are written each time; so unless it is the last, nothing is until ten times what writing took has passed.
+        """
+        began = monotonic()
+        if not last and began - self._saved < 10 * self._took:
+            return
         arrays = {
             f"{stream}/{policy}/{name}": array
             for stream, policies in finished.items()
@@ -55,13 +63,14 @@ class Checkpoint:
             head = {"identity": np.array(json.dumps(self._identity)), "seconds": np.array(self.seconds + seconds)}
             np.savez_compressed(file, **head, **arrays)  # type: ignore[arg-type]
         os.replace(beside, self._path)
+        self._saved, self._took = monotonic(), monotonic() - began
 
     def _read(self) -> Streams:
         try:
             with np.load(self._path) as file:
                 arrays = dict(file.items())
             identity, self.seconds = json.loads(str(arrays.pop("identity"))), float(arrays.pop("seconds"))
-        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+        except Exception as error:  # a damaged file can raise nearly anything
             raise ValueError(
                 f"simulate: checkpoint must be a file that simulate wrote, got {str(self._path)!r}"
             ) from error

@@ -6,7 +6,8 @@ import hashlib
 import math
 import operator
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,6 +28,7 @@ STREAMS = 20  # independent streams, the replications of batch means
 MANY_JOBS = 400_000  # with fewer, one long stream in batches is better than many that each warm up
 SETTLED = 20  # mean service times after which a stream that began empty may count as stationary
 DEFAULT_JOBS = 1_000_000
+MOST_JOBS = 10**15
 PATIENCE_OF_STREAM = 10  # a stream goes on past its counted jobs for at most so many times their number
 
 
@@ -105,9 +107,9 @@ class Plan:
             horizon=self.horizon,
         )
 
-    def most_jobs(self, stream: int) -> int:
+    def most_jobs(self, setting: Setting, stream: int) -> int:
         """Return after how many jobs a stream is given up whose counted jobs do not all leave."""
-        if any(setting.note for setting in self.settings):
+        if setting.note:
             return self.warmup + self.lengths[stream]
         return self.warmup + (1 + PATIENCE_OF_STREAM) * max(self.lengths[stream], CHUNK)
 
@@ -131,11 +133,10 @@ def _slices(workload: Workload) -> Iterator[Chunk]:
 
 def _fingerprint(workload: Workload | None) -> dict[str, Any]:
     assert workload is not None
-    return {
-        "jobs": len(workload),
-        "work": float(workload.sizes.sum()),
-        "span": float(workload.arrival_times[-1] - workload.arrival_times[0]),
-    }
+    digest = hashlib.sha256()
+    for column in (workload.arrival_times, workload.sizes, workload.patience):
+        digest.update(b"none" if column is None else column.tobytes())
+    return {"jobs": len(workload), "sha256": digest.hexdigest()}
 
 
 def make_plan(
@@ -161,11 +162,11 @@ def make_plan(
     parsed = [parse_policy(policy) for policy in policies]
     if len({policy.label for policy in parsed}) < len(parsed):
         refuse("simulate", "policy", "all different", [policy.label for policy in parsed])
-    if horizon is not None and not horizon > 0:
+    if horizon is not None and not (isinstance(horizon, Real) and horizon > 0):
         refuse("simulate", "horizon", "a time above 0, or None", horizon)
     if clock is not None and clock not in CLOCKS:
         refuse("simulate", "clock", f"one of {', '.join(CLOCKS)}", clock)
-    seed = _integer("seed", seed, 0)
+    seed = _integer("seed", seed, 0, 2**128)
     ends = {"horizon": np.inf if horizon is None else float(horizon), "seed": seed, "records": records}
     if isinstance(source, Workload):
         _only_for_scenarios(jobs=jobs, warmup=warmup, streams=streams)
@@ -176,11 +177,11 @@ def make_plan(
     return _scenario_plan(given, parsed, _lengths(jobs, streams, warmup, records, settling), ends)
 
 
-def _integer(name: str, value: object, least: int) -> int:
+def _integer(name: str, value: object, least: int, most: int = MOST_JOBS) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # such as 1e7
-    if isinstance(value, bool) or not hasattr(value, "__index__") or operator.index(value) < least:
-        refuse("simulate", name, f"an integer of at least {least}", value)
+    if isinstance(value, bool) or not hasattr(value, "__index__") or not least <= operator.index(value) <= most:
+        refuse("simulate", name, f"an integer, at most {most:g} and at least {least}", value)
     return operator.index(value)
 
 
@@ -235,6 +236,14 @@ def _lengths(
     return lengths, _integer("warmup", warmup, 0), rows
 
 
+def _scenario_setting(given: Scenario, policy: Policy) -> Setting:
+    setting = set_up(policy, given.servers, given.spare, given.sizes)
+    if policy.name == "ps" and policy.user is None and given.load >= 1 and given.clock == "queue":
+        note = "ps: no rate is ever zero, so the clock 'queue' never runs, nobody leaves, and there is no steady state"
+        return replace(setting, note=note)
+    return setting
+
+
 def _scenario_plan(
     given: Scenario,
     policies: list[Policy],
@@ -249,7 +258,7 @@ def _scenario_plan(
         spare=given.spare,
         sizes=given.sizes,
         clock=None if given.patience is None else given.clock,
-        settings=tuple(set_up(policy, given.servers, given.spare, given.sizes) for policy in policies),
+        settings=tuple(_scenario_setting(given, policy) for policy in policies),
         lengths=lengths[0],
         warmup=lengths[1],
         rows=lengths[2],

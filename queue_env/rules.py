@@ -176,8 +176,16 @@ class Policy:
     @property
     def label(self) -> str:
         """The policy as it can be written on a command line."""
-        given = ",".join(f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in self.parameters.items())
+        given = ",".join(f"{name}={_written(value)}" for name, value in self.parameters.items())
         return f"{self.name}:{given}" if given else self.name
+
+
+def _written(value: float | str) -> str:
+    """A parameter as short as it can be written without loss."""
+    if isinstance(value, str):
+        return value
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)
 
 
 OnePolicy: TypeAlias = "str | Mapping[str, Any] | Policy | UserPolicy"
@@ -226,6 +234,8 @@ def _split(spec: Any) -> tuple[str, dict[str, Any]]:
         key, equals, value = part.partition("=")
         if not equals:
             raise ValueError(f"policy={spec!r}: {part!r} is not of the form name=value")
+        if key.strip() in given:
+            raise ValueError(f"policy={spec!r}: {key.strip()!r} is given twice")
         given[key.strip()] = value.strip()
     return name.strip(), given
 
@@ -271,6 +281,7 @@ def set_up(policy: Policy, servers: int, spare: float, sizes: Law, *, endless: b
     kernel["servers"] = 1 if super_server else servers
     kernel["capacity"] = kernel["servers"] - one_aside
     kernel["dual"] = int(kernel["capacity"] > layout.SMALL)
+    kernel["many"] = layout.MANY
     numbers = policy.user.parameters if policy.user is not None else _numbers(policy, servers, spare, sizes, endless)
     note = _overload(numbers[0], servers, spare, sizes) if policy.name == "thresh-split" and endless else ""
     speed = float(servers) if super_server else 1.0

@@ -52,11 +52,11 @@ class Options(TypedDict, total=False):
 def simulate(source: Source, policy: OnePolicy = "srpt", **options: Unpack[Options]) -> Result: ...
 @overload
 def simulate(
-    source: Source, policy: list[OnePolicy] | tuple[OnePolicy, ...], **options: Unpack[Options]
+    source: Source, policy: list[str] | list[OnePolicy] | tuple[OnePolicy, ...], **options: Unpack[Options]
 ) -> Comparison: ...
 def simulate(
     source: Source,
-    policy: OnePolicy | list[OnePolicy] | tuple[OnePolicy, ...] = "srpt",
+    policy: OnePolicy | list[str] | list[OnePolicy] | tuple[OnePolicy, ...] = "srpt",
     *,
     jobs: int | None = None,
     seed: int = 0,
@@ -119,6 +119,8 @@ def simulate(
         refuse("simulate", "threads", "an integer of at least 1", threads)
     if checkpoint is not None and records:
         refuse("simulate", "checkpoint", "None with records, which are not kept in it", checkpoint)
+    if checkpoint is not None and not isinstance(checkpoint, str | Path):
+        refuse("simulate", "checkpoint", "a path, or None", checkpoint)
     kept = None if checkpoint is None else Checkpoint(Path(checkpoint), plan.identity())
     began = time.perf_counter()
     with job_progress(plan.total, "simulating", progress) as advance:
@@ -151,6 +153,9 @@ def _run_streams(plan: Plan, threads: int, advance: Advance, kept: Checkpoint | 
             pool.shutdown(wait=True, cancel_futures=True)
             if not isinstance(error, KeyboardInterrupt) or not finished:
                 raise
+        finally:
+            if kept is not None and finished:
+                kept.save(finished, time.perf_counter() - began, last=True)
     return dict(sorted(finished.items()))
 
 
@@ -158,16 +163,18 @@ def _run_stream(plan: Plan, stream: int, advance: Advance, stop: Event) -> list[
     """Run every policy over one stream."""
     systems = [plan.system(setting, stream) for setting in plan.settings]
     running = list(systems)
-    jobs, seen, limit = [], 0, plan.most_jobs(stream)
+    jobs, seen = [], 0
     for chunk in plan.chunks(stream):
         if stop.is_set():
             raise _StoppedError
+        seen += len(chunk.sizes)
+        advance(len(chunk.sizes) * len(running))
         running = [system for system in running if not system.feed(chunk)]
-        advance(len(chunk.sizes) * (len(running) or 1))
+        if plan.workload is None:
+            running = [system for system in running if seen < plan.most_jobs(system.setting, stream)]
         if plan.records:
             jobs.append(chunk)
-        seen += len(chunk.sizes)
-        if not running or (plan.workload is None and seen >= limit):
+        if not running:
             break
     if plan.workload is not None:
         for system in running:

@@ -97,6 +97,7 @@ class System:
 
     def _advance(self, *arrays: NDArray[np.float64]) -> bool:
         self.memory.system["next"] = 0
+        self.memory.system["fresh"] = 1
         status = layout.GROW
         while status == layout.GROW:
             status = self._run(self.memory, *arrays)
@@ -158,11 +159,12 @@ class System:
         Raises:
             ValueError: the state is of another kind of system.
         """
-        kernel = self.setting.kernel
-        for name in ("family", "order", "servers"):
-            found = int(state["system"][name][0])
-            if found != kernel.get(name, 0):
-                raise ValueError(
-                    f"state: {name}={found}, allowed: {kernel.get(name, 0)}, that of {self.setting.policy.label}"
-                )
+        system = self.memory.system[0]
+        for name in (*self.setting.kernel, "speed", "spare", "clock"):
+            found, own = state["system"][name][0].item(), system[name].item()
+            if found != own:
+                raise ValueError(f"state: {name}={found}, allowed: {own}, that of {self.setting.policy.label}")
+        if not np.array_equal(state["parameters"], self.setting.parameters):
+            allowed = f"{self.setting.parameters}, those of {self.setting.policy.label}"
+            raise ValueError(f"state: parameters={state['parameters']}, allowed: {allowed}")
         self.memory = layout.Memory(**{name: np.array(state[name]) for name in layout.Memory._fields})

@@ -21,14 +21,14 @@ HOSTILE = settings(max_examples=80, suppress_health_check=[HealthCheck.filter_to
 
 
 def run(case: Case, chunk: int = 10_000, heaps: bool = False) -> NDArray[np.void]:
-    """Run the compiled policy and return the kernel's records; with heaps as for many servers, if asked."""
+    """Run the compiled policy and return the kernel's records; with heaps as for many servers and jobs, if asked."""
     workload, choice = case.workload, case.policy
     jobs = len(workload.sizes)
     spare = -1.0 if choice.delta is None else choice.delta
     sizes = law({"law": "exponential", "mean": 1})
     setting = set_up(parse_policy({"policy": choice.name, **choice.parameters}), workload.servers, spare, sizes)
     if heaps:
-        setting = replace(setting, kernel={**setting.kernel, "dual": 1})
+        setting = replace(setting, kernel={**setting.kernel, "dual": 1, "many": 0})
     clock = None if workload.patience is None else case.clock
     system = System(setting, clock=clock, counted=(0, jobs), recorded=jobs)
     columns = [workload.arrival_times, workload.sizes, workload.patience]
@@ -86,5 +86,5 @@ def test_chunks_do_not_matter(case: Case) -> None:
 
 @HOSTILE
 @given(case=cases([name for name in ALL_POLICIES if name not in ("ps", "las")]))
-def test_heaps_for_many_servers_do_what_the_sorted_array_does(case: Case) -> None:
+def test_heaps_for_many_servers_and_jobs_do_what_looking_at_all_does(case: Case) -> None:
     assert_same(run(case, heaps=True), run(case))

@@ -250,20 +250,65 @@ def compact_giants(s: Record, jobs: Array, giants: Array, place: Ints) -> None:
     s["giants"] = kept
 
 
+@jit_apart
+def gather_giants(s: Record, jobs: Array, giants: Array, place: Ints) -> None:
+    """Begin to keep the candidates in a heap: all jobs present but the anchor."""
+    count = 0
+    for slot in range(s["highest"]):
+        job = jobs[slot]
+        if job["number"] >= 0 and slot != s["anchor"]:
+            heaps.push(giants, place, count, -job["size"], job["number"], slot)
+            count += 1
+    s["giants"] = count
+    s["tracked"] = 1
+
+
 @jit
 def remember(m: Memory, s: Record, slot: int) -> None:
-    """Note a job as a candidate for the anchor's role."""
+    """Note a job as a candidate for the anchor's role, where there are too many to look at all of them."""
+    kind = s["rate_kind"]
+    if kind != THRESHOLD and not s["tracked"]:
+        if s["number"] > s["many"]:
+            gather_giants(s, m.jobs, m.giants, m.giant_place)
+        return
     if s["giants"] == len(m.giants) or s["giants"] > 3 * s["number"] + 64:
         compact_giants(s, m.jobs, m.giants, m.giant_place)
     job = m.jobs[slot]
-    key = -job["size"] if s["rate_kind"] != THRESHOLD else 0.0
+    key = -job["size"] if kind != THRESHOLD else 0.0
     heaps.push(m.giants, m.giant_place, s["giants"], key, job["number"], slot)
     s["giants"] += 1
 
 
 @jit
+def larger(m: Memory, slot: int, best: int) -> int:
+    """Return the job of larger original size, of two equal ones the earlier; `best` may be -1."""
+    if best < 0:
+        return slot
+    job, other = m.jobs[slot], m.jobs[best]
+    if job["size"] > other["size"] or (job["size"] == other["size"] and job["number"] < other["number"]):
+        return slot
+    return best
+
+
+@jit
+def largest_present(m: Memory, s: Record) -> int:
+    """Look at all jobs but the anchor for the largest, or return -1."""
+    best = -1
+    for i in range(s["in_service"]):
+        best = larger(m, m.service[i]["slot"], best)
+    for i in range(s["waiting"]):
+        best = larger(m, m.waiting[i]["slot"], best)
+    if s["partial"] >= 0:
+        best = larger(m, s["partial"], best)
+    return best
+
+
+@jit
 def pop_giant(m: Memory, s: Record) -> int:
-    """Take the best candidate for the anchor's role that is still present, or return -1."""
+    """Take the best candidate for the anchor's role, or return -1."""
+    if s["rate_kind"] != THRESHOLD and (not s["tracked"] or 2 * s["number"] < s["many"]):
+        s["tracked"] = 0
+        return largest_present(m, s)
     while s["giants"] > 0:
         entry = m.giants[0]
         slot, number = entry["slot"], entry["tie"]
@@ -490,9 +535,9 @@ def leave(m: Memory, s: Record, slot: int, outcome: int) -> None:
 def _run_anchor(m: Memory, arrivals: Floats, sizes: Floats, patience: Floats, user: object) -> int:
     """Run an anchor policy over a chunk of arrivals; returns a status."""
     s = m.system[0]
-    events.begin_chunk(m, s)
-    if s["next"] == 0:
+    if s["fresh"]:
         recount_backlog(m, s)
+    events.begin_chunk(m, s)
     while True:
         finish = min(service.first_finish(m, s), s["anchor_finish"], s["partial_finish"])
         deadline = events.first_deadline(m, s)
@@ -500,7 +545,7 @@ def _run_anchor(m: Memory, arrivals: Floats, sizes: Floats, patience: Floats, us
         if event < COMPLETION:
             return event
         progress(s)
-        events.keep_digits(m, s, least_to_start(m, s))
+        events.keep_digits(m, s, least_to_start(m, s), events.STARTING)
         if event == ARRIVAL:
             arrive(m, s, events.admit(m, s, sizes, patience))
         elif event == SWITCH:

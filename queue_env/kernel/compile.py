@@ -8,6 +8,7 @@ lies in a folder named by a hash of all of them.
 import hashlib
 import os
 import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -37,19 +38,21 @@ def _cache_folder() -> str:
 
 
 CACHE_FOLDER = _cache_folder()
+_LOCK = threading.Lock()  # the folder is a global setting of numba's while a function is set up
 
 
 def _compile(function: Function, signature: Any = None, **options: bool) -> Function:
     config = cast(Any, numba.config)
-    previous, config.CACHE_DIR = config.CACHE_DIR, CACHE_FOLDER
-    try:
-        # Without reference counts (`_nrt`, unknown to the stubs) and with inlining, handing on a tuple of arrays costs
-        # nothing.
-        options |= {"nogil": True, "_nrt": False}
-        compiler = cast("Callable[..., Callable[[Function], Function]]", numba.njit)
-        compiled = compiler(signature, error_model="numpy", **options)(function)
-    finally:
-        config.CACHE_DIR = previous
+    with _LOCK:
+        previous, config.CACHE_DIR = config.CACHE_DIR, CACHE_FOLDER
+        try:
+            # Without reference counts (`_nrt`, unknown to the stubs) and with inlining, handing on a tuple of arrays
+            # costs nothing.
+            options |= {"nogil": True, "_nrt": False}
+            compiler = cast("Callable[..., Callable[[Function], Function]]", numba.njit)
+            compiled = compiler(signature, error_model="numpy", **options)(function)
+        finally:
+            config.CACHE_DIR = previous
     return compiled
 
 

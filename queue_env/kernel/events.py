@@ -34,8 +34,11 @@ from queue_env.kernel.layout import (
     Record,
 )
 
-# A duration below this share of the clock's reading would lose digits when added to it; the clock is then set to zero.
-FINE = 2.0**-40
+# A duration below such a share of the clock's reading would lose digits when added to it; the clock is then set to
+# zero. An arriving job's response time keeps at least 29 bits. For others it is enough that the order of events is
+# kept, for most of their response time lies behind them, and small durations are common where many jobs share.
+ARRIVING = 2.0**-24
+STARTING = 2.0**-40
 
 # ---- clock ---------------------------------------------------------------------------------------
 
@@ -165,7 +168,7 @@ def rebase_anchor(s: Record) -> None:
 
 @jit_apart
 def rebase(m: Memory, s: Record) -> None:
-    """Make now the new origin of time, so that small durations keep their digits; O(jobs present)."""
+    """Make now the new origin of time, so that small durations keep their digits; O(slots used so far)."""
     now = s["now"]
     family = s["family"]
     if family == SHARING:
@@ -192,19 +195,20 @@ def rebase(m: Memory, s: Record) -> None:
 
 
 @jit
-def keep_digits(m: Memory, s: Record, duration: float) -> None:
-    """Rebase if `duration` is too small beside the clock's reading to be added to it."""
-    if duration < s["now"] * FINE and duration > 0.0:
+def keep_digits(m: Memory, s: Record, duration: float, share: float) -> None:
+    """Rebase if `duration` is below `share` of the clock's reading, to which it is to be added."""
+    if duration < s["now"] * share and duration > 0.0:
         rebase(m, s)
 
 
 @jit
 def begin_chunk(m: Memory, s: Record) -> None:
-    """Take up a new chunk; in a stream its times count from the last arrival, which is now."""
-    if s["relative"] and s["next"] == 0:
+    """Take up a chunk, if it is a new one; in a stream its times count from the last arrival, which is now."""
+    if s["fresh"] and s["relative"]:
         rebase(m, s)
         s["shift"] = 0.0
         s["shift_low"] = 0.0
+    s["fresh"] = 0
 
 
 # ---- order of events -----------------------------------------------------------------------------
@@ -276,7 +280,7 @@ def admit(m: Memory, s: Record, sizes: Floats, patience: Floats) -> int:
     limit = np.inf
     if s["clock"] != NO_CLOCK:
         limit = patience[s["next"]]
-    keep_digits(m, s, min(size / s["speed"], limit) if limit > 0.0 else size / s["speed"])
+    keep_digits(m, s, min(size / s["speed"], limit) if limit > 0.0 else size / s["speed"], ARRIVING)
     now = s["now"]
     if now > s["last_arrival"] or s["arrived"] == 0:
         s["epoch"] += 1

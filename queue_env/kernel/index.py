@@ -88,7 +88,7 @@ def refill(m: Memory, s: Record) -> None:
     """Give a free server to the best waiting job."""
     if s["waiting"] > 0 and s["in_service"] < s["capacity"]:
         slot = m.waiting[0]["slot"]
-        events.keep_digits(m, s, m.jobs[slot]["remaining"] / s["speed"])
+        events.keep_digits(m, s, m.jobs[slot]["remaining"] / s["speed"], events.STARTING)
         heaps.remove(m.waiting, m.waiting_place, s["waiting"], slot)
         s["waiting"] -= 1
         begin(m, s, slot)

@@ -74,6 +74,7 @@ HIGHEST_OCTAVE = 60
 BINS = (HIGHEST_OCTAVE - LOWEST_OCTAVE) << BIN_BITS
 
 SMALL = 32  # up to so many servers, those in service lie in one sorted array
+MANY = 64  # up to so many jobs, the next anchor is found by looking at all of them; with more, in a heap
 
 
 def _record(floats: str, ints: str) -> np.dtype[np.void]:
@@ -102,7 +103,7 @@ SYSTEM = _record(
     "window_start window_end window_number window_busy window_number_end window_busy_end",
     "family order preemptive lossy clock servers capacity dual relative "
     "next draining number arrived epoch served free highest in_service worst waiting deadlines giants "
-    "anchor partial rate_kind invalid stalled "
+    "anchor partial rate_kind invalid stalled fresh tracked many "
     "level_free low_level high_full partial_level full_count "
     "counted_from counted_to pending rows row_size recording "
     "window_from window_to window_served window_served_end window_state",
@@ -124,7 +125,8 @@ class Memory(NamedTuple):
         free: `(slots,)` stack of free slots.
         service, worst: heaps (or the sorted array) of jobs in service, by finish and by who is preempted first.
         waiting, deadlines: heaps of waiting jobs by priority, and of running patience clocks by their end.
-        giants: heap of candidates for the anchor's role, largest first, with entries of departed jobs left in.
+        giants: heap of candidates for the anchor's role, largest first, with entries of departed jobs left in; kept
+            only while many jobs are present.
         levels, level_free: levels of attained service.
         service_place, worst_place, waiting_place, deadline_place, giant_place: `(slots,)`, positions in the heaps.
         order: `(slots,)` slots in arrival order, for user allocations.

@@ -331,7 +331,7 @@ def run_levels(m: Memory, arrivals: Floats, sizes: Floats, patience: Floats) -> 
         full_meets = time_to_meet(m, s, s["high_full"])
         partial_meets = time_to_meet(m, s, s["partial_level"])
         meets = min(full_meets, partial_meets)
-        events.keep_digits(m, s, min(partial, meets))
+        events.keep_digits(m, s, min(partial, meets), events.STARTING)
         finish = s["now"] + partial
         if s["in_service"] > 0:
             finish = min(finish, m.service[0]["key"])

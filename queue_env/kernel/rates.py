@@ -81,7 +81,7 @@ def finish_time(m: Memory, s: Record) -> float:
         elif job["key"] > 0.0:
             shortest = min(shortest, job["remaining"] / job["key"])
     s["shortest"] = shortest
-    events.keep_digits(m, s, shortest)
+    events.keep_digits(m, s, shortest, events.STARTING)
     return float(s["now"] + shortest)
 
 

@@ -44,7 +44,7 @@ def finish_time(m: Memory, s: Record) -> float:
     if s["number"] == 0:
         return np.inf
     duration = max(m.waiting[0]["key"] - s["virtual"], 0.0) / s["share"]
-    events.keep_digits(m, s, duration)
+    events.keep_digits(m, s, duration, events.STARTING)
     return float(s["now"] + duration)
 
 
@@ -63,7 +63,7 @@ def deadline_time(m: Memory, s: Record) -> float:
 def arrive(m: Memory, s: Record, slot: int) -> None:
     """Let a job in."""
     job = m.jobs[slot]
-    if job["size"] < s["virtual"] * events.FINE or job["patience"] < s["virtual_clock"] * events.FINE:
+    if job["size"] < s["virtual"] * events.ARRIVING or job["patience"] < s["virtual_clock"] * events.ARRIVING:
         events.rebase(m, s)
     events.leave_queue(m, s, slot)
     heaps.push(m.waiting, m.waiting_place, s["waiting"], s["virtual"] + job["size"], job["number"], slot)
