@@ -22,9 +22,7 @@ EVERY = (*CONSERVING, "thresh-split", "super-server")
 IMPATIENT = tuple(name for name in (*EVERY, "loss-priority") if name != "dynasplit")
 
 
-def random_workload(
-    seed: int, servers: int, load: float, jobs: int, patience: float | None = None
-) -> Workload:
+def random_workload(seed: int, servers: int, load: float, jobs: int, patience: float | None = None) -> Workload:
     rng = np.random.default_rng(seed)
     sizes = law({"law": "pareto", "alpha": 1.5, "mean": 1.0}).sample(rng, jobs)
     arrivals = np.cumsum(rng.exponential(sizes.mean() / (load * servers), jobs))
@@ -57,9 +55,7 @@ def system_amid(name: str, policy: str, jobs: int) -> System:
 # ---- conservation -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "count"), [("high-load-2", 1_000_000), ("low-load-4", 400_000), ("light-2", 400_000)]
-)
+@pytest.mark.parametrize(("name", "count"), [("high-load-2", 1_000_000), ("low-load-4", 400_000), ("light-2", 400_000)])
 def test_long_runs_conserve_work_and_obey_littles_law(name: str, count: int) -> None:
     model = scenario(name)
     runs = simulate(model, list(EVERY), jobs=count, seed=1)
@@ -92,9 +88,7 @@ def test_all_work_that_comes_is_done(policy: str, servers: int) -> None:
 
 @pytest.mark.parametrize("clock", CLOCKS)
 @pytest.mark.parametrize(("servers", "jobs"), [(1, 50_000), (3, 200_000), (50, 50_000)])
-def test_busy_time_is_the_work_of_the_served_and_what_the_others_had(
-    servers: int, jobs: int, clock: str
-) -> None:
+def test_busy_time_is_the_work_of_the_served_and_what_the_others_had(servers: int, jobs: int, clock: str) -> None:
     workload = random_workload(3, servers, 1.3, jobs, patience=2.0)
     names = [name for name in IMPATIENT if (name, servers) != ("thresh-split", 1)]
     plan = make_plan(workload, names, servers=servers, clock=clock)
@@ -205,12 +199,8 @@ def busy_period_ends(workload: Workload, speed: int) -> NDArray[np.float64]:
 # ---- rounding ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("big", "tiny", "precision"), [(1e9, 1e-3, 1e-12), (1e9, 1.0, 1e-12), (1e9, 1e-9, 1e-11)]
-)
-@pytest.mark.parametrize(
-    "policy", ["srpt", "plcfs", "psjf", "ps", "las", "super-server", "dynasplit:delta=0.5"]
-)
+@pytest.mark.parametrize(("big", "tiny", "precision"), [(1e9, 1e-3, 1e-12), (1e9, 1.0, 1e-12), (1e9, 1e-9, 1e-11)])
+@pytest.mark.parametrize("policy", ["srpt", "plcfs", "psjf", "ps", "las", "super-server", "dynasplit:delta=0.5"])
 def test_a_job_preempted_a_million_times_ends_when_it_should(
     policy: str, big: float, tiny: float, precision: float
 ) -> None:

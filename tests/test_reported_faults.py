@@ -83,9 +83,7 @@ def test_every_impatient_job_leaves_once(policy: str, servers: int, clock: str) 
     assert (served | abandoned).all()
     assert result.stats["served"].sum() == served.sum()
     assert result.stats["abandoned"].sum() == abandoned.sum()
-    assert result.window[0] == pytest.approx(
-        records["departure_time"].max() - workload.arrival_times[0], rel=1e-14
-    )
+    assert result.window[0] == pytest.approx(records["departure_time"].max() - workload.arrival_times[0], rel=1e-14)
 
 
 # ---- 3. time that goes backwards ---------------------------------------------------------------------------
@@ -149,9 +147,7 @@ def test_of_equals_the_earlier_job_goes_first(
         ("split", [3, 5, 5], [13, 6, 11]),
     ],
 )
-def test_of_equals_the_earlier_is_the_anchor(
-    policy: str, sizes: list[float], departures: list[float]
-) -> None:
+def test_of_equals_the_earlier_is_the_anchor(policy: str, sizes: list[float], departures: list[float]) -> None:
     arrivals = np.minimum(np.arange(len(sizes)), 1)
     _, records = run(Workload(arrivals, sizes), policy, 1)
     assert records["departure_time"].tolist() == departures
@@ -259,9 +255,7 @@ def test_a_clock_that_starts_late_is_as_precise(
     gaps = step * np.ceil(rng.exponential(mean / servers, 1000) / step)
     arrivals, sizes = np.cumsum(gaps), rng.exponential(0.8 * gaps.mean() * servers, gaps.size)
     assert ((arrivals + start) - start == arrivals).all()
-    early, late = (
-        simulate(Workload(arrivals + offset, sizes), policy, servers=servers) for offset in (0.0, start)
-    )
+    early, late = (simulate(Workload(arrivals + offset, sizes), policy, servers=servers) for offset in (0.0, start))
     for name in ("response_sum", "response_max", "waiting_sum", "slowdown_sum", "slowdown_max"):
         np.testing.assert_allclose(late.stats[name], early.stats[name], rtol=1e-9, atol=1e-9 * mean)
 

@@ -185,9 +185,7 @@ def test_reference_policies_are_those_that_can_run() -> None:
 @pytest.mark.parametrize("servers", [2, 32, 33, 34, 100])
 def test_the_kernel_is_told_what_the_policy_is(name: str, servers: int) -> None:
     spec = {"thresh-split": "thresh-split:d=3", "loss-priority": "loss-priority:tau=3"}.get(name, name)
-    setting = set_up(
-        parse_policy(spec), servers, -1.0 if name == "loss-priority" else 0.5, EXPONENTIAL, endless=False
-    )
+    setting = set_up(parse_policy(spec), servers, -1.0 if name == "loss-priority" else 0.5, EXPONENTIAL, endless=False)
     kernel = setting.kernel
     one_aside = kernel["family"] == layout.ANCHOR
     assert kernel["servers"] == (1 if name == "super-server" else servers)

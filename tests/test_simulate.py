@@ -84,9 +84,7 @@ def test_records_of_a_scenario_are_those_of_its_jobs_as_a_workload() -> None:
     jobs = Workload(records["arrival_time"], records["size"], records["patience"])
     again = simulate(jobs, "srpt", servers=100, records=True).records
     assert again is not None
-    early = (
-        records["arrival_time"] < 0.9 * records["arrival_time"][-1]
-    )  # later ones may meet jobs after the last
+    early = records["arrival_time"] < 0.9 * records["arrival_time"][-1]  # later ones may meet jobs after the last
     assert (records["outcome"] == again["outcome"])[early].all()
     np.testing.assert_allclose(records["departure_time"][early], again["departure_time"][early], rtol=1e-11)
 
@@ -121,15 +119,11 @@ def test_a_workload_in_overload_runs_until_it_is_empty() -> None:
 @pytest.mark.parametrize("name", ["high-load-2", "impatient-dhr-100"])
 def test_the_number_of_threads_does_not_matter(name: str) -> None:
     policies: list[Any] = ["srpt", "ps", "las", "backlog-split"]
-    runs = [
-        simulate(name, policies, jobs=40_000, streams=8, seed=2, threads=threads) for threads in (1, 2, 7, 1)
-    ]
+    runs = [simulate(name, policies, jobs=40_000, streams=8, seed=2, threads=threads) for threads in (1, 2, 7, 1)]
     for run in runs[1:]:
         for policy in policies:
             assert_same(run[policy], runs[0][policy])
-    assert (
-        simulate(name, "srpt", jobs=40_000, streams=8, seed=3).mean_response != runs[0]["srpt"].mean_response
-    )
+    assert simulate(name, "srpt", jobs=40_000, streams=8, seed=3).mean_response != runs[0]["srpt"].mean_response
 
 
 @pytest.mark.parametrize("source", ["high-load-2", "impatient-100", "workload"])
@@ -453,9 +447,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("change", "message"), REFUSED, ids=lambda value: str(value)[:40])
-def test_an_argument_that_is_not_allowed(
-    change: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_argument_that_is_not_allowed(change: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(System, "feed", None)  # nothing runs
     with pytest.raises(ValueError, match=message):
         simulate(**{"source": "light-2", "policy": "srpt", "jobs": 1000, **change})

@@ -50,9 +50,7 @@ def size_times_remaining(size: float, remaining: float, number: float, parameter
 
 
 @compiled
-def log_anchor(
-    size: float, remaining: float, backlog: float, jobs: float, spare: float, parameters: Floats
-) -> float:
+def log_anchor(size: float, remaining: float, backlog: float, jobs: float, spare: float, parameters: Floats) -> float:
     return float(spare - spare / (parameters[0] + np.log1p(size)))
 
 
@@ -111,9 +109,7 @@ def random_jobs(seed: int, servers: int, jobs: int = 3000, patience: float | Non
     return Workload(arrivals, sizes, None if patience is None else rng.exponential(patience, jobs))
 
 
-def columns(
-    jobs: Workload, policy: str | UserPolicy, servers: int, clock: str | None = None
-) -> dict[str, Any]:
+def columns(jobs: Workload, policy: str | UserPolicy, servers: int, clock: str | None = None) -> dict[str, Any]:
     records = simulate(jobs, policy, servers=servers, records=True, clock=clock).records
     assert records is not None
     return dict(records)
@@ -168,9 +164,7 @@ def test_size_times_remaining_against_the_exact_simulator(servers: int, clock: s
     assert_exact(mine, jobs, rule, servers, clock)
 
 
-def assert_exact(
-    mine: dict[str, Any], jobs: Workload, rule: Rule, servers: int, clock: str = "queue"
-) -> None:
+def assert_exact(mine: dict[str, Any], jobs: Workload, rule: Rule, servers: int, clock: str = "queue") -> None:
     patience = None if jobs.patience is None else jobs.patience.tolist()
     exact = simulate_exactly(
         jobs.arrival_times.tolist(), jobs.sizes.tolist(), rule, servers, patience=patience, clock=clock
@@ -197,9 +191,7 @@ def test_dynasplit_by_hand(servers: int, patience: float | None) -> None:
 def test_an_anchors_rate_is_cut_to_what_a_server_gives(rate: float) -> None:
     jobs = random_jobs(4, 2, 200)
 
-    def constant(
-        size: float, remaining: float, backlog: float, jobs: float, spare: float, parameters: Floats
-    ) -> float:
+    def constant(size: float, remaining: float, backlog: float, jobs: float, spare: float, parameters: Floats) -> float:
         return float(parameters[0])
 
     cut = Fraction(min(max(rate, 0.0), 1.0))
@@ -247,9 +239,7 @@ def test_least_attained_service_by_hand(servers: int) -> None:
     """Levels count as met within 1e-9, since a hold that ends too early by rounding would be followed by a tiny one."""
     jobs = random_jobs(7, servers, 500)
     mine = columns(jobs, allocation_policy(least_attained, parameters=[1e-9]), servers)
-    np.testing.assert_allclose(
-        mine["departure_time"], columns(jobs, "las", servers)["departure_time"], atol=1e-6
-    )
+    np.testing.assert_allclose(mine["departure_time"], columns(jobs, "las", servers)["departure_time"], atol=1e-6)
 
 
 def test_a_job_with_nothing_left_leaves_though_it_gets_no_rate() -> None:
@@ -302,9 +292,7 @@ def test_rates_that_are_not_allowed(rate: float, hold: float) -> None:
         return float(parameters[1])
 
     policy = allocation_policy(constant, name="mine", parameters=[rate, hold])
-    with pytest.raises(
-        ValueError, match=r"policy mine: its rates are not allowed; allowed: 0 <= v <= 1 .* at most 2"
-    ):
+    with pytest.raises(ValueError, match=r"policy mine: its rates are not allowed; allowed: 0 <= v <= 1 .* at most 2"):
         simulate(Workload([0, 0, 0], [1, 1, 1]), policy, servers=2)
 
 
@@ -313,9 +301,7 @@ def test_an_index_or_rate_that_is_no_number_is_an_error(kind: str) -> None:
     def index(size: float, remaining: float, number: float, parameters: Floats) -> float:
         return np.nan
 
-    def anchor(
-        size: float, remaining: float, backlog: float, jobs: float, spare: float, parameters: Floats
-    ) -> float:
+    def anchor(size: float, remaining: float, backlog: float, jobs: float, spare: float, parameters: Floats) -> float:
         return np.nan
 
     policy = index_policy(index) if kind == "index" else anchor_policy(anchor)
