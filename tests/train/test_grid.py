@@ -51,8 +51,8 @@ def test_candidates_are_all_combinations_beside_what_is_fixed() -> None:
     assert [parse_policy(label).label for label in labels] == labels
 
 
-def test_values_that_round_to_the_same_run_once() -> None:
-    assert candidates("thresh-split", ["d=1,1.0,1.0000001"]) == ["thresh-split:d=1"]
+def test_a_value_that_is_written_twice_runs_once() -> None:
+    assert candidates("thresh-split", ["d=1,1.0,1.0000001"]) == ["thresh-split:d=1", "thresh-split:d=1.0000001"]
 
 
 @pytest.mark.parametrize(
