@@ -62,6 +62,7 @@ class System:
             "clock": layout.NO_CLOCK if clock is None else CLOCKS[clock],
             "relative": relative,
             "horizon": horizon,
+            "last_given": np.nan,
             "counted_from": counted[0],
             "counted_to": counted[1],
             "pending": counted[1] - counted[0],

@@ -17,7 +17,7 @@ from queue_env.workload import Chunk
 from tests import reference
 from tests.strategies import ALL_POLICIES, Case, cases
 
-HOSTILE = settings(max_examples=80, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+HOSTILE = settings(suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 
 
 def run(case: Case, chunk: int = 10_000, heaps: bool = False) -> NDArray[np.void]:

@@ -52,10 +52,10 @@ def serve(m: Memory, s: Record, slot: int, remaining: float) -> None:
 @jit
 def unserve(m: Memory, s: Record, slot: int) -> float:
     """Take rate one from a job and return what remains of it."""
-    remaining = max(service.finish_of(m, s, slot) - s["now"], 0.0)
+    remaining = service.remaining_of(m, s, slot)
     service.drop(m, s, slot)
     events.enter_queue(m, s, slot)
-    return float(remaining)
+    return remaining
 
 
 @jit

@@ -208,6 +208,7 @@ def begin_chunk(m: Memory, s: Record) -> None:
         rebase(m, s)
         s["shift"] = 0.0
         s["shift_low"] = 0.0
+        s["last_given"] = 0.0
     s["fresh"] = 0
 
 
@@ -225,8 +226,12 @@ def next_event(m: Memory, s: Record, arrivals: Floats, completion: float, deadli
     if s["pending"] == 0:
         return DONE
     arrival = np.inf
+    given = np.nan
     if s["next"] < len(arrivals):
-        arrival = max((arrivals[s["next"]] + s["shift"]) + s["shift_low"], s["now"])
+        given = arrivals[s["next"]]
+        # Equal times stay equal, however the origin moved between them.
+        arrival = s["last_arrival"] if given == s["last_given"] else (given + s["shift"]) + s["shift_low"]
+        arrival = max(arrival, s["now"])
     elif not s["draining"]:
         return NEED_ARRIVALS
     time = min(completion, deadline, switch, arrival)
@@ -248,6 +253,7 @@ def next_event(m: Memory, s: Record, arrivals: Floats, completion: float, deadli
     if s["free"] == 0:
         return GROW
     advance(s, time)
+    s["last_given"] = given
     return ARRIVAL
 
 

@@ -66,7 +66,7 @@ def begin(m: Memory, s: Record, slot: int) -> None:
 def end(m: Memory, s: Record, slot: int) -> None:
     """Take a job out of service, with what remains of it."""
     job = m.jobs[slot]
-    job["remaining"] = max(service.finish_of(m, s, slot) - s["now"], 0.0) * s["speed"]
+    job["remaining"] = service.remaining_of(m, s, slot)
     service.drop(m, s, slot)
     s["busy"] -= s["speed"]
     events.enter_queue(m, s, slot)

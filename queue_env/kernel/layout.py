@@ -90,7 +90,7 @@ JOB = _record(
 LEVEL = _record("attained since rate idle", "count root below above")
 SYSTEM = _record(
     # clock: absolute time = origin + (origin_low + now); a chunk's time + shift + shift_low is relative to the origin
-    "now elapsed origin origin_low shift shift_low last_arrival horizon "
+    "now elapsed origin origin_low shift shift_low last_arrival last_given horizon "
     # model
     "speed spare share shortest "
     # anchor family

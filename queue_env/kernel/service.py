@@ -133,6 +133,15 @@ def worst_slot(m: Memory, s: Record) -> int:
 
 
 @jit
+def remaining_of(m: Memory, s: Record, slot: int) -> float:
+    """Return what remains of a job in service; if it has begun just now, what it began with, unrounded."""
+    job = m.jobs[slot]
+    if job["since"] == s["now"]:
+        return float(job["remaining"])
+    return float(max(finish_of(m, s, slot) - s["now"], 0.0) * s["speed"])
+
+
+@jit
 def finish_of(m: Memory, s: Record, slot: int) -> float:
     """Return when a job in service finishes."""
     time: float = m.service[position(m, s, slot)]["key"]
