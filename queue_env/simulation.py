@@ -27,7 +27,7 @@ _ENDLESS = 2**62
 
 
 class Simulation:
-    """One endless stream of a scenario's jobs under one policy.
+    """One endless stream of a scenario's jobs under one policy: the first stream of `simulate` with the same seed.
 
     Args:
         source: a scenario: its name, a mapping, or a `Scenario`.
@@ -57,7 +57,7 @@ class Simulation:
         self.seed, self.seconds = plan.seed, 0.0
         setting = set_up(plan.settings[0].policy, plan.servers, plan.spare, plan.sizes)
         self._system = System(setting, clock=plan.clock, counted=(warmup, _ENDLESS), relative=True)
-        self._stream = self.scenario.stream(np.random.SeedSequence(seed))
+        self._stream = self.scenario.stream(np.random.SeedSequence(self.seed).spawn(1)[0])
 
     @property
     def policy(self) -> str:
