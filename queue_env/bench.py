@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from queue_env.plan import CHUNK
+from queue_env.result import Result
 from queue_env.scenarios import Scenario, scenario
 from queue_env.simulator import simulate
 
@@ -54,8 +55,8 @@ def _cases(quick: bool) -> Iterator[Case]:
 def run_bench(jobs: int = 2_000_000, quick: bool = False) -> list[dict[str, Any]]:
     """Measure the simulator on this machine.
 
-    Every line is run twice, first briefly so that compilation is not counted. Jobs a second are of one thread,
-    from making the workload to the statistics, warm-up jobs included.
+    Jobs a second are of one thread, from making the workload to the statistics, warm-up jobs included; compilation is
+    not counted.
 
     Args:
         jobs: counted jobs of each line.
@@ -73,9 +74,15 @@ def run_bench(jobs: int = 2_000_000, quick: bool = False) -> list[dict[str, Any]
     return rows + _cimba(jobs)
 
 
+def _run(source: Scenario, policy: str, **options: Any) -> Result:
+    result = simulate(source, policy, progress=False, **options)
+    if result.interrupted:
+        raise KeyboardInterrupt
+    return result
+
+
 def _measure(case: Case, jobs: int) -> dict[str, Any]:
-    simulate(case.scenario, case.policy, jobs=1000, threads=1, progress=False)
-    result = simulate(case.scenario, case.policy, jobs=jobs, threads=1, streams=1, progress=False)
+    result = _run(case.scenario, case.policy, jobs=jobs, threads=1, streams=1)
     made = _workload_seconds(case.scenario, result.simulated)
     return {
         "model": case.model,
@@ -97,10 +104,7 @@ def _workload_seconds(source: Scenario, jobs: int) -> float:
 
 def _two_threads(jobs: int) -> dict[str, Any]:
     source = _scenario(4, 0.9, 2.2)
-    one, two = (
-        simulate(source, "srpt", jobs=4 * max(jobs, 1000), streams=8, threads=threads, progress=False)
-        for threads in (1, 2)
-    )
+    one, two = (_run(source, "srpt", jobs=4 * max(jobs, 1000), streams=8, threads=threads) for threads in (1, 2))
     return {
         "model": "M/G/4, load 0.9, Pareto 2.2",
         "policy": "srpt",

@@ -8,6 +8,7 @@ import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
+from types import CodeType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,7 +20,7 @@ from queue_env.scenarios import CLOCKS, Scenario, scenario
 from queue_env.system import System
 from queue_env.workload import Chunk, Stream, Workload, check_servers
 
-__all__ = ["Plan", "Source", "make_plan", "reference_policies"]
+__all__ = ["Plan", "Source", "make_plan", "reference_policies", "signature"]
 
 Source: TypeAlias = "str | Mapping[str, Any] | Scenario | Workload"
 
@@ -75,7 +76,7 @@ class Plan:
 
     def identity(self) -> dict[str, Any]:
         """What two runs must share for one to continue the other; JSON-able."""
-        labels = [_signature(setting.policy) for setting in self.settings]
+        labels = [signature(setting.policy) for setting in self.settings]
         source = self.scenario.to_dict() if self.scenario is not None else _fingerprint(self.workload)
         keep = {name: getattr(self, name) for name in ("servers", "clock", "lengths", "warmup", "rows", "seed")}
         return {"source": source, "policies": labels, **keep, "horizon": repr(self.horizon)}
@@ -114,14 +115,24 @@ class Plan:
         return self.warmup + (1 + PATIENCE_OF_STREAM) * max(self.lengths[stream], CHUNK)
 
 
-def _signature(policy: Policy) -> str:
-    """The label, and for a policy of the user what its function does."""
+def signature(policy: Policy) -> str:
+    """The label, and for a policy of the user what its function does, so far as its code and what it captures say."""
     if policy.user is None:
         return policy.label
-    code = getattr(getattr(policy.user.function, "py_func", policy.user.function), "__code__", None)
-    body = None if code is None else (code.co_code, code.co_consts, code.co_names)
-    rule = repr((body, policy.user.parameters, dict(policy.user.kernel)))
+    function = getattr(policy.user.function, "py_func", policy.user.function)
+    captured = [repr(cell.cell_contents) for cell in getattr(function, "__closure__", None) or ()]
+    code = getattr(function, "__code__", None)
+    known = getattr(function, "__globals__", {})
+    named = [] if code is None else [repr(known[name]) for name in code.co_names if isinstance(known.get(name), Real)]
+    rule = repr((_body(code), captured, named, policy.user.parameters, dict(policy.user.kernel)))
     return f"{policy.label} {hashlib.sha256(rule.encode()).hexdigest()[:16]}"
+
+
+def _body(code: CodeType | None) -> Any:
+    if code is None:
+        return None
+    constants = [_body(item) if isinstance(item, CodeType) else item for item in code.co_consts]
+    return code.co_code, constants, code.co_names
 
 
 def _slices(workload: Workload) -> Iterator[Chunk]:

@@ -227,7 +227,10 @@ def _split(spec: Any) -> tuple[str, dict[str, Any]]:
             raise ValueError(f"policy={spec!r}, allowed: a mapping with the key 'policy' or 'name'")
         return str(given.pop(key)), given
     if not isinstance(spec, str):
-        raise ValueError(f"policy={spec!r}, allowed: a name with parameters such as 'thresh-split:d=2', or a mapping")
+        raise ValueError(
+            f"policy={spec!r}, allowed: a name with parameters such as 'thresh-split:d=2', a mapping, or a "
+            "policy made by index_policy, anchor_policy or allocation_policy"
+        )
     name, _, rest = spec.strip().partition(":")
     given = {}
     for part in filter(None, (piece.strip() for piece in rest.split(","))):

@@ -161,7 +161,7 @@ def scenario(base: str | Mapping[str, Any] | Scenario, **overrides: Any) -> Scen
         return base.replace(**overrides)
     if isinstance(base, Mapping):
         return Scenario.from_dict({**base, **overrides})
-    if base not in SCENARIOS:
+    if not isinstance(base, str) or base not in SCENARIOS:
         refuse("scenario", "name", f"one of {', '.join(SCENARIOS)}{suggestion(base, SCENARIOS)}", base)
     return Scenario.from_dict({"name": base, **SCENARIOS[base], **overrides})
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from queue_env.distributions.checks import refuse
 from queue_env.kernel.layout import Memory
-from queue_env.plan import CHUNK, make_plan
+from queue_env.plan import CHUNK, make_plan, signature
 from queue_env.result import Result
 from queue_env.rules import set_up
 from queue_env.scenarios import scenario
@@ -126,10 +126,10 @@ class Simulation:
         return {**self._system.state(), "source": np.array(stream)}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from a `state()` of a simulation of the same scenario and policy.
+        """Continue from a `state()` of a simulation of the same scenario, policy and seed.
 
         Raises:
-            ValueError: the state is of another scenario or policy, or is none.
+            ValueError: the state is of another scenario, policy or seed, or is none.
         """
         missing = [name for name in (*Memory._fields, "source") if name not in state]
         if missing:
@@ -159,4 +159,8 @@ class Simulation:
             self.restore(dict(file))
 
     def _identity(self) -> dict[str, Any]:
-        return {"scenario": self.scenario.to_dict(), "policy": self.policy}
+        return {
+            "scenario": self.scenario.to_dict(),
+            "policy": signature(self._system.setting.policy),
+            "seed": self.seed,
+        }

@@ -122,12 +122,20 @@ def simulate(
     if checkpoint is not None and not isinstance(checkpoint, str | Path):
         refuse("simulate", "checkpoint", "a path, or None", checkpoint)
     kept = None if checkpoint is None else Checkpoint(Path(checkpoint), plan.identity())
+    _compile(plan)
     began = time.perf_counter()
     with job_progress(plan.total, "simulating", progress) as advance:
         finished = _run_streams(plan, threads or os.cpu_count() or 1, advance, kept)
     seconds = time.perf_counter() - began + (0.0 if kept is None else kept.seconds)
     results = [_result(plan, i, finished, seconds) for i in range(len(plan.settings))]
     return Comparison(results) if isinstance(policy, list | tuple) else results[0]
+
+
+def _compile(plan: Plan) -> None:
+    """Run every policy over one job, so that compilation is not part of the run, and one fault ends it at once."""
+    one = np.ones(1)
+    for setting in plan.settings:
+        System(setting, clock=plan.clock, counted=(0, 1)).feed(Chunk(one, one, one))
 
 
 # ---- streams -------------------------------------------------------------------------------------
@@ -223,6 +231,7 @@ def _result(plan: Plan, index: int, finished: dict[int, list[Finished]], seconds
     parts = [streams[index] for streams in finished.values()]
     measures = np.array([part["measures"] for part in parts]).T
     stats = np.concatenate([part["stats"] for part in parts])
+    counts = np.concatenate([part["response_counts"] for part in parts])
     policy = plan.settings[index].policy
     columns = ("arrival_time", "size", "patience", "start_time", "departure_time", "waiting_time", "outcome")
     return Result(
@@ -239,9 +248,22 @@ def _result(plan: Plan, index: int, finished: dict[int, list[Finished]], seconds
         interrupted=len(finished) < len(plan.lengths),
         sizes=plan.sizes,
         stats=stats,
-        response_counts=np.concatenate([part["response_counts"] for part in parts]),
+        response_counts=counts,
         slowdown_counts=np.concatenate([part["slowdown_counts"] for part in parts]),
         **dict(zip(_MEASURES, measures, strict=True)),
-        note=plan.settings[index].note,
+        note=_note(plan, index, stats, counts),
         records={name: parts[0][name] for name in columns} if plan.records else None,
     )
+
+
+def _note(plan: Plan, index: int, stats: NDArray[np.void], counts: NDArray[np.int64]) -> str:
+    """What a reader of a result must know."""
+    notes = [plan.settings[index].note]
+    if not stats["counted"].sum() + stats["present"].sum():
+        notes.append(f"no job was counted: the horizon {plan.horizon:g} ends before the warm-up of {plan.warmup} jobs")
+    if counts[:, [0, -1]].any():
+        notes.append(
+            "some response times lie outside 2^-40 to 2^60, the range of the histogram: quantiles and tails there are "
+            "wrong; take another unit of time"
+        )
+    return "; ".join(note for note in notes if note)

@@ -67,7 +67,6 @@ class System:
             "counted_to": counted[1],
             "pending": counted[1] - counted[0],
             "rows": rows,
-            "row_size": max((counted[1] - counted[0]) // rows, 1),
             "recording": recorded > 0,
             "window_from": counted[0],
             "window_to": _NEVER if window_to is None else window_to,
@@ -121,7 +120,8 @@ class System:
         """Return how many counted jobs are in the system, shape (rows,)."""
         system, jobs = self.memory.system[0], self.memory.jobs
         numbers = jobs["number"][(jobs["number"] >= system["counted_from"]) & (jobs["number"] < system["counted_to"])]
-        rows = np.minimum((numbers - system["counted_from"]) // system["row_size"], system["rows"] - 1)
+        span = system["counted_to"] - system["counted_from"]
+        rows = (numbers - system["counted_from"]) * system["rows"] // span
         return np.bincount(rows, minlength=int(system["rows"]))
 
     def measures(self) -> dict[str, float]:

@@ -229,7 +229,7 @@ def first_decrease(arrival_times: FloatArray) -> int | None:
 def _column(name: str, values: ArrayLike) -> FloatArray:
     try:
         column = np.array(values, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         refuse("workload", name, "an array of numbers", values)
     if column.ndim != 1:
         refuse("workload", f"shape of {name}", "one-dimensional", column.shape)

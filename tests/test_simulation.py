@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from queue_env import Result, Simulation, simulate
+from queue_env import Result, Simulation, index_policy, simulate
+from queue_env.user_policies import UserPolicy
 
 POLICIES = ("srpt", "dynasplit", "ps", "las")
 
@@ -26,7 +27,7 @@ def test_goes_on_from_a_state_bit_for_bit(scenario: str, policy: str) -> None:
     run.run(50_000)
     saved = run.state()
     run.run(20_000)
-    again = Simulation(scenario, policy, seed=4)
+    again = Simulation(scenario, policy, seed=3)
     again.restore(saved)
     again.run(20_000)
     same(again.result(), run.result())
@@ -64,6 +65,20 @@ def test_the_state_of_another_run_is_refused(scenario: str, policy: str, message
     saved = Simulation("high-load-2", "srpt").state()
     with pytest.raises(ValueError, match=message):
         Simulation(scenario, policy).restore(saved)
+
+
+def test_the_state_of_another_seed_or_rule_is_refused() -> None:
+    def sign(factor: float) -> UserPolicy:
+        def rule(size: float, remaining: float, number: float, parameters: object) -> float:
+            return factor * size
+
+        return index_policy(rule, name="mine")
+
+    saved = Simulation("light-2", sign(1.0), seed=1).state()
+    Simulation("light-2", sign(1.0), seed=1).restore(saved)
+    for policy, seed in ((sign(-1.0), 1), (sign(1.0), 2)):
+        with pytest.raises(ValueError, match="state"):
+            Simulation("light-2", policy, seed=seed).restore(saved)
 
 
 def test_a_state_with_parts_missing_is_refused() -> None:

@@ -84,6 +84,13 @@ Out: TypeAlias = Annotated[
         rich_help_panel=_OUTPUT,
     ),
 ]
+Sort: TypeAlias = Annotated[
+    bool, typer.Option("--sort", help="Sort the rows by arrival time first.", rich_help_panel=_TRACE)
+]
+SkipInvalid: TypeAlias = Annotated[
+    bool,
+    typer.Option("--skip-invalid", help="Leave out rows with unknown or impossible values.", rich_help_panel=_TRACE),
+]
 Records: TypeAlias = Annotated[
     bool,
     typer.Option("--records", help="Write the times of each job to --out too, as .npz.", rich_help_panel=_OUTPUT),

@@ -36,6 +36,8 @@ def simulate(
     arrival: options.Arrival = None,
     size: options.Size = None,
     patience: options.Patience = None,
+    sort: options.Sort = False,
+    skip_invalid: options.SkipInvalid = False,
     warmup: options.Warmup = None,
     streams: options.Streams = None,
     threads: options.Threads = None,
@@ -69,8 +71,8 @@ def simulate(
         run["jobs"] = count
     else:
         _refuse_beside("--trace", {"SCENARIO": scenario, "--set": overrides})
-        columns = {"arrival": arrival, "size": size, "patience": patience}
-        source = _workload(trace, servers, load, count, columns)
+        reading = {"arrival": arrival, "size": size, "patience": patience, "sort": sort, "skip_invalid": skip_invalid}
+        source = _workload(trace, servers, load, count, reading)
         run |= {"servers": servers, "clock": clock}
         name = trace.name
     _report(name, _simulate(source, policies or DEFAULT_POLICIES, run), out, as_json)
@@ -103,13 +105,13 @@ def _scenario(name: str | None, changes: Mapping[str, Any], overrides: Sequence[
 
 
 def _workload(
-    trace: Path, servers: int | None, load: float | None, limit: int | None, columns: Mapping[str, Any]
+    trace: Path, servers: int | None, load: float | None, limit: int | None, reading: Mapping[str, Any]
 ) -> Workload:
     from queue_env.trace import load_trace
 
     if servers is None:
         raise ValueError("--servers must be given with --trace")
-    return load_trace(trace, load=load, servers=None if load is None else servers, limit=limit, **columns)
+    return load_trace(trace, load=load, servers=None if load is None else servers, limit=limit, **reading)
 
 
 def _simulate(source: Scenario | Workload, policies: Sequence[str], run: Mapping[str, Any]) -> Comparison:

@@ -455,6 +455,8 @@ def least_to_start(m: Memory, s: Record) -> float:
         least = min(least, s["partial_remaining"])
     if s["anchor"] >= 0 and s["anchor_rate"] == 0.0:
         least = min(least, s["anchor_remaining"])
+    if s["rate_kind"] == THRESHOLD and s["giants"] > 0:
+        least = min(least, m.jobs[m.giants[0]["slot"]]["remaining"])
     return float(least)
 
 
@@ -541,7 +543,7 @@ def _run_anchor(m: Memory, arrivals: Floats, sizes: Floats, patience: Floats, us
     while True:
         finish = min(service.first_finish(m, s), s["anchor_finish"], s["partial_finish"])
         deadline = events.first_deadline(m, s)
-        event = events.next_event(m, s, arrivals, finish, deadline, s["switch_time"])
+        event = events.next_event(s, arrivals, finish, deadline, s["switch_time"])
         if event < COMPLETION:
             return event
         progress(s)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from queue_env.kernel import heaps
+from queue_env.kernel import heaps, pairing
 from queue_env.kernel.compile import jit, jit_apart
 from queue_env.kernel.layout import (
     ABANDONED,
@@ -23,10 +23,12 @@ from queue_env.kernel.layout import (
     NEED_ARRIVALS,
     NO_CLOCK,
     QUEUE_CLOCK,
+    RATES,
     REMAINING,
     SERVED,
     SHARING,
     SWITCH,
+    THRESHOLD,
     Array,
     Floats,
     Ints,
@@ -67,6 +69,16 @@ def shift_pair(high: float, low: float, amount: float) -> tuple[float, float]:
     rest = total - high
     low += (high - (total - rest)) + (amount - rest)
     return total, low
+
+
+@jit_apart
+def shift_job(jobs: Array, slot: int, now: float) -> None:
+    """Move a job's times to the new origin."""
+    job = jobs[slot]
+    job["arrival"] -= now
+    job["since"] -= now
+    job["started"] -= now
+    job["clock_since"] -= now
 
 
 @jit_apart
@@ -167,8 +179,61 @@ def rebase_anchor(s: Record) -> None:
 
 
 @jit_apart
+def shift_entries(jobs: Array, entries: Array, count: int, now: float) -> None:
+    """Move the times of the jobs in a heap to the new origin."""
+    for i in range(count):
+        shift_job(jobs, entries[i]["slot"], now)
+
+
+@jit_apart
+def shift_level_jobs(s: Record, jobs: Array, levels: Array) -> None:
+    """Move the times of the jobs in all levels to the new origin."""
+    level = s["low_level"]
+    while level >= 0:
+        root = levels[level]["root"]
+        slot = root
+        while slot >= 0:
+            shift_job(jobs, slot, s["now"])
+            slot = pairing.following(jobs, root, slot)
+        level = levels[level]["above"]
+
+
+@jit_apart
+def shift_anchor_jobs(s: Record, jobs: Array, giants: Array) -> None:
+    """Move the times of the anchor, the partial job and the large jobs of thresh-split to the new origin."""
+    for slot in (s["anchor"], s["partial"]):
+        if slot >= 0:
+            shift_job(jobs, slot, s["now"])
+    if s["rate_kind"] == THRESHOLD:
+        for i in range(s["giants"]):
+            slot = giants[i]["slot"]
+            if jobs[slot]["number"] == giants[i]["tie"]:
+                shift_job(jobs, slot, s["now"])
+
+
+@jit_apart
+def shift_jobs(
+    s: Record, jobs: Array, service: Array, waiting: Array, giants: Array, levels: Array, order: Ints
+) -> None:
+    """Move the times of all jobs present to the new origin."""
+    family, now = s["family"], s["now"]
+    if family == LEVELS:
+        shift_level_jobs(s, jobs, levels)
+        return
+    if family == RATES:
+        for i in range(s["number"]):
+            shift_job(jobs, order[i], now)
+        return
+    shift_entries(jobs, waiting, s["waiting"], now)
+    if family != SHARING:
+        shift_entries(jobs, service, s["in_service"], now)
+    if family == ANCHOR:
+        shift_anchor_jobs(s, jobs, giants)
+
+
+@jit_apart
 def rebase(m: Memory, s: Record) -> None:
-    """Make now the new origin of time, so that small durations keep their digits; O(slots used so far)."""
+    """Make now the new origin of time, so that small durations keep their digits; O(jobs present)."""
     now = s["now"]
     family = s["family"]
     if family == SHARING:
@@ -181,12 +246,7 @@ def rebase(m: Memory, s: Record) -> None:
         rebase_anchor(s)
     if family == LEVELS:
         rebase_levels(s, m.jobs, m.levels, m.service, m.service_place)
-    for slot in range(s["highest"]):
-        job = m.jobs[slot]
-        job["arrival"] -= now
-        job["since"] -= now
-        job["started"] -= now
-        job["clock_since"] -= now
+    shift_jobs(s, m.jobs, m.service, m.waiting, m.giants, m.levels, m.order)
     s["switch_time"] -= now
     s["last_arrival"] -= now
     s["origin"], s["origin_low"] = shift_pair(s["origin"], s["origin_low"], now)
@@ -216,10 +276,10 @@ def begin_chunk(m: Memory, s: Record) -> None:
 
 
 @jit
-def next_event(m: Memory, s: Record, arrivals: Floats, completion: float, deadline: float, switch: float) -> int:
+def next_event(s: Record, arrivals: Floats, completion: float, deadline: float, switch: float) -> int:
     """Choose the next event, move the clock to it, and return its kind, or a status that ends the run.
 
-    Simultaneous events: completion, then abandonment, then a change of rates, then arrival.
+    Simultaneous events: completion, then abandonment, then arrival; a change of rates comes last.
     """
     if s["invalid"]:
         return BAD_RULE
@@ -247,7 +307,7 @@ def next_event(m: Memory, s: Record, arrivals: Floats, completion: float, deadli
     if deadline == time:
         advance(s, time)
         return ABANDONMENT
-    if switch == time:
+    if arrival > time:
         advance(s, time)
         return SWITCH
     if s["free"] == 0:
@@ -411,7 +471,7 @@ def bin_of(value: float) -> int:
 
 
 @jit
-def count_served(m: Memory, s: Record, row: int, slot: int, response: float) -> None:
+def count_served(m: Memory, row: int, slot: int, response: float) -> None:
     """Add a served job to the statistics."""
     stats = m.stats[row]
     size = m.jobs[slot]["size"]
@@ -440,7 +500,7 @@ def count(m: Memory, s: Record, slot: int, outcome: int, response: float) -> Non
     s["pending"] -= 1
     row = 0
     if s["rows"] > 1:
-        row = min((number - s["counted_from"]) // s["row_size"], s["rows"] - 1)
+        row = (number - s["counted_from"]) * s["rows"] // (s["counted_to"] - s["counted_from"])
     stats = m.stats[row]
     waited = job["waited"]
     stats["counted"] += 1
@@ -449,7 +509,7 @@ def count(m: Memory, s: Record, slot: int, outcome: int, response: float) -> Non
     if waited > 0.0:
         stats["waited"] += 1
     if outcome == SERVED:
-        count_served(m, s, row, slot, response)
+        count_served(m, row, slot, response)
     else:
         stats["abandoned"] += 1
         stats["abandoned_time_sum"] += response

@@ -174,7 +174,7 @@ def _run_index(m: Memory, arrivals: Floats, sizes: Floats, patience: Floats, use
     events.begin_chunk(m, s)
     while True:
         finish = service.first_finish(m, s)
-        event = events.next_event(m, s, arrivals, finish, events.first_deadline(m, s), np.inf)
+        event = events.next_event(s, arrivals, finish, events.first_deadline(m, s), np.inf)
         if event == COMPLETION:
             complete(m, s)
         elif event == ABANDONMENT:

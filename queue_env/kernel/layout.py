@@ -23,8 +23,8 @@ BAD_RULE = 3  # a user's index or rate is NaN, or an allocation broke 0 <= v <= 
 # ---- events, in the order in which simultaneous ones happen --------------------------------------
 COMPLETION = 10
 ABANDONMENT = 11
-SWITCH = 12  # rates change without a job coming or going
-ARRIVAL = 13
+ARRIVAL = 12
+SWITCH = 13  # rates change without a job coming or going
 
 # ---- families of policies: each has its own data structure ---------------------------------------
 INDEX = 0  # the n best by an index at rate 1
@@ -105,7 +105,7 @@ SYSTEM = _record(
     "next draining number arrived epoch served free highest in_service worst waiting deadlines giants "
     "anchor partial rate_kind invalid stalled fresh tracked many "
     "level_free low_level high_full partial_level full_count "
-    "counted_from counted_to pending rows row_size recording "
+    "counted_from counted_to pending rows recording "
     "window_from window_to window_served window_served_end window_state",
 )
 STATS = _record(

@@ -335,7 +335,7 @@ def run_levels(m: Memory, arrivals: Floats, sizes: Floats, patience: Floats) -> 
         finish = s["now"] + partial
         if s["in_service"] > 0:
             finish = min(finish, m.service[0]["key"])
-        event = events.next_event(m, s, arrivals, finish, events.first_deadline(m, s), s["now"] + meets)
+        event = events.next_event(s, arrivals, finish, events.first_deadline(m, s), s["now"] + meets)
         if event < COMPLETION:
             return event
         if event == COMPLETION:

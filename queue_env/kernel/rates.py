@@ -86,7 +86,7 @@ def finish_time(m: Memory, s: Record) -> float:
 
 
 @jit
-def first_finished(m: Memory, s: Record) -> int:
+def first_finished(m: Memory) -> int:
     """Return which job, in arrival order, has nothing left."""
     i = 0
     while m.jobs[m.order[i]]["remaining"] > 0.0:
@@ -107,7 +107,7 @@ def leave(m: Memory, s: Record, index: int, outcome: int) -> None:
 
 
 @jit
-def index_in_order(m: Memory, s: Record, slot: int) -> int:
+def index_in_order(m: Memory, slot: int) -> int:
     """Return a job's place in arrival order."""
     i = 0
     while m.order[i] != slot:
@@ -121,15 +121,15 @@ def _run_rates(m: Memory, arrivals: Floats, sizes: Floats, patience: Floats, use
     events.begin_chunk(m, s)
     while True:
         finish = finish_time(m, s)
-        event = events.next_event(m, s, arrivals, finish, events.first_deadline(m, s), s["switch_time"])
+        event = events.next_event(s, arrivals, finish, events.first_deadline(m, s), s["switch_time"])
         if event < COMPLETION:
             return event
         progress(m, s, event)
         s["stalled"] = s["stalled"] + 1 if event == SWITCH and s["elapsed"] == 0.0 else 0
         if event == COMPLETION:
-            leave(m, s, first_finished(m, s), SERVED)
+            leave(m, s, first_finished(m), SERVED)
         elif event == ABANDONMENT:
-            leave(m, s, index_in_order(m, s, m.deadlines[0]["slot"]), ABANDONED)
+            leave(m, s, index_in_order(m, m.deadlines[0]["slot"]), ABANDONED)
         elif event == ARRIVAL:
             slot = events.admit(m, s, sizes, patience)
             m.jobs[slot]["key"] = 0.0

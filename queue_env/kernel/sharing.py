@@ -60,11 +60,19 @@ def deadline_time(m: Memory, s: Record) -> float:
 
 
 @jit
+def keep_digits_of_tags(m: Memory, s: Record, sizes: Floats, patience: Floats) -> None:
+    """Rebase if the arriving job's size or patience is too small beside the reading to which it is to be added."""
+    small = sizes[s["next"]] < s["virtual"] * events.ARRIVING
+    if s["clock"] == FRACTIONAL_CLOCK:
+        small = small or 0.0 < patience[s["next"]] < s["virtual_clock"] * events.ARRIVING
+    if small:
+        events.rebase(m, s)
+
+
+@jit
 def arrive(m: Memory, s: Record, slot: int) -> None:
     """Let a job in."""
     job = m.jobs[slot]
-    if job["size"] < s["virtual"] * events.ARRIVING or job["patience"] < s["virtual_clock"] * events.ARRIVING:
-        events.rebase(m, s)
     events.leave_queue(m, s, slot)
     heaps.push(m.waiting, m.waiting_place, s["waiting"], s["virtual"] + job["size"], job["number"], slot)
     s["waiting"] += 1
@@ -97,7 +105,7 @@ def run_sharing(m: Memory, arrivals: Floats, sizes: Floats, patience: Floats) ->
     events.begin_chunk(m, s)
     while True:
         finish = finish_time(m, s)
-        event = events.next_event(m, s, arrivals, finish, deadline_time(m, s), np.inf)
+        event = events.next_event(s, arrivals, finish, deadline_time(m, s), np.inf)
         if event < COMPLETION:
             return event
         progress(s)
@@ -106,5 +114,6 @@ def run_sharing(m: Memory, arrivals: Floats, sizes: Floats, patience: Floats) ->
         elif event == ABANDONMENT:
             leave(m, s, m.deadlines[0]["slot"], ABANDONED)
         elif event == ARRIVAL:
+            keep_digits_of_tags(m, s, sizes, patience)
             arrive(m, s, events.admit(m, s, sizes, patience))
         set_share(s)

@@ -56,8 +56,9 @@ def rich_table(table: Table) -> Group:
     shown = RichTable(box=box.SIMPLE_HEAD)
     for index, column in enumerate(table.columns):
         numeric = any(not isinstance(row[index], str | None) for row in table.rows)
-        # Folded where the terminal is narrow: digits and names must not be cut off.
-        shown.add_column(Text(column), justify="right" if numeric else "left", overflow="fold")
+        # Texts are folded where the terminal is narrow; names and numbers must not be, nor cut off.
+        firm = numeric or index == 0
+        shown.add_column(Text(column), justify="right" if numeric else "left", overflow="fold", no_wrap=firm)
     for row in table.rows:
         shown.add_row(*(Text(_text(cell)) for cell in row))
     return Group(Text(table.title, style="bold"), shown)  # Text, since markup would swallow brackets
