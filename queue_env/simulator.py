@@ -19,7 +19,7 @@ from queue_env.plan import Plan, Source, make_plan
 from queue_env.progress import Advance, job_progress
 from queue_env.result import Result
 from queue_env.rules import OnePolicy
-from queue_env.system import System
+from queue_env.system import System, compile_for
 from queue_env.workload import Chunk
 
 __all__ = ["simulate"]
@@ -122,20 +122,14 @@ def simulate(
     if checkpoint is not None and not isinstance(checkpoint, str | Path):
         refuse("simulate", "checkpoint", "a path, or None", checkpoint)
     kept = None if checkpoint is None else Checkpoint(Path(checkpoint), plan.identity())
-    _compile(plan)
+    for setting in plan.settings:
+        compile_for(setting, plan.clock)
     began = time.perf_counter()
     with job_progress(plan.total, "simulating", progress) as advance:
         finished = _run_streams(plan, threads or os.cpu_count() or 1, advance, kept)
     seconds = time.perf_counter() - began + (0.0 if kept is None else kept.seconds)
     results = [_result(plan, i, finished, seconds) for i in range(len(plan.settings))]
     return Comparison(results) if isinstance(policy, list | tuple) else results[0]
-
-
-def _compile(plan: Plan) -> None:
-    """Run every policy over one job, so that compilation is not part of the run, and one fault ends it at once."""
-    one = np.ones(1)
-    for setting in plan.settings:
-        System(setting, clock=plan.clock, counted=(0, 1)).feed(Chunk(one, one, one))
 
 
 # ---- streams -------------------------------------------------------------------------------------

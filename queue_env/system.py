@@ -169,3 +169,13 @@ class System:
             allowed = f"{self.setting.parameters}, those of {self.setting.policy.label}"
             raise ValueError(f"state: parameters={state['parameters']}, allowed: {allowed}")
         self.memory = layout.Memory(**{name: np.array(state[name]) for name in layout.Memory._fields})
+
+
+def compile_for(setting: Setting, clock: str | None) -> None:
+    """Run a policy over one job, so that the kernel is compiled for it before a run begins.
+
+    Raises:
+        ValueError: as `System.feed`.
+    """
+    one = np.ones(1)
+    System(setting, clock=clock, counted=(0, 1))._advance(one, one, one)

@@ -56,9 +56,9 @@ def rich_table(table: Table) -> Group:
     shown = RichTable(box=box.SIMPLE_HEAD)
     for index, column in enumerate(table.columns):
         numeric = any(not isinstance(row[index], str | None) for row in table.rows)
-        # Texts are folded where the terminal is narrow; names and numbers must not be, nor cut off.
-        firm = numeric or index == 0
-        shown.add_column(Text(column), justify="right" if numeric else "left", overflow="fold", no_wrap=firm)
+        # Where the terminal is narrow, texts are folded before names and numbers, and nothing is cut off.
+        firm = max((len(_text(row[index])) for row in table.rows), default=0) if numeric or index == 0 else None
+        shown.add_column(Text(column), justify="right" if numeric else "left", overflow="fold", min_width=firm)
     for row in table.rows:
         shown.add_row(*(Text(_text(cell)) for cell in row))
     return Group(Text(table.title, style="bold"), shown)  # Text, since markup would swallow brackets
