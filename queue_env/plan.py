@@ -15,8 +15,9 @@ import numpy as np
 
 from queue_env.distributions import Law, law
 from queue_env.distributions.checks import refuse
-from queue_env.rules import POLICIES, Policy, Setting, parse_policy, set_up
+from queue_env.rules import POLICIES, Policy, parse_policy
 from queue_env.scenarios import CLOCKS, Scenario, scenario
+from queue_env.settings import Setting, set_up
 from queue_env.system import System
 from queue_env.workload import Chunk, Stream, Workload, check_servers
 

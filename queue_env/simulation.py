@@ -17,8 +17,8 @@ from queue_env.distributions.checks import refuse
 from queue_env.kernel.layout import Memory
 from queue_env.plan import CHUNK, make_plan, signature
 from queue_env.result import Result
-from queue_env.rules import set_up
 from queue_env.scenarios import scenario
+from queue_env.settings import set_up
 from queue_env.system import System
 
 __all__ = ["Simulation"]

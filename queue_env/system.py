@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from queue_env.kernel import layout
 from queue_env.kernel.entry_points import entry_point
-from queue_env.rules import Setting
+from queue_env.settings import Setting
 from queue_env.workload import Chunk
 
 CLOCKS = {

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from queue_env.distributions import law
 from queue_env.kernel.layout import PRESENT
-from queue_env.rules import parse_policy, set_up
+from queue_env.rules import parse_policy
+from queue_env.settings import set_up
 from queue_env.system import System
 from queue_env.workload import Chunk
 from tests import reference

@@ -11,7 +11,8 @@ import pytest
 from queue_env import Workload, law, scenario, simulate
 from queue_env.kernel import layout
 from queue_env.plan import reference_policies
-from queue_env.rules import POLICIES, Policy, parse_policy, set_up
+from queue_env.rules import POLICIES, Policy, parse_policy
+from queue_env.settings import set_up
 
 PARETO = law({"law": "pareto", "alpha": 1.5, "mean": 1.0})
 EXPONENTIAL = law({"law": "exponential", "mean": 1.0})

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from queue_env import Comparison, Result, Workload, law, simulate, simulator
 from queue_env.plan import make_plan
-from queue_env.rules import parse_policy, set_up
+from queue_env.rules import parse_policy
+from queue_env.settings import set_up
 from queue_env.system import System
 from queue_env.workload import Chunk
 

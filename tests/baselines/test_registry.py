@@ -14,8 +14,9 @@ from baselines.__main__ import app
 from queue_env import Workload
 from queue_env.distributions import law
 from queue_env.plan import reference_policies
-from queue_env.rules import POLICIES, parse_policy, set_up
+from queue_env.rules import POLICIES, parse_policy
 from queue_env.scenarios import SCENARIOS, scenario
+from queue_env.settings import set_up
 from queue_env.simulator import simulate
 
 JOBS = 40
