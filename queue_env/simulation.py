@@ -77,8 +77,7 @@ class Simulation:
     @property
     def now(self) -> float:
         """Time since the start, that of the last arrival."""
-        system = self._system.memory.system[0]
-        return float(system["origin"] + (system["origin_low"] + system["now"]))
+        return self._system.now
 
     def run(self, jobs: int) -> None:
         """Go on until so many more jobs have arrived.

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from queue_env.checkpoint import Checkpoint
 from queue_env.comparison import Comparison
 from queue_env.distributions.checks import refuse
+from queue_env.kernel.layout import RECORD
 from queue_env.plan import Plan, Source, make_plan
 from queue_env.progress import Advance, job_progress
 from queue_env.result import Result
@@ -25,7 +26,7 @@ from queue_env.workload import Chunk
 __all__ = ["simulate"]
 
 _MEASURES = ("window", "number_area", "busy_area", "served_in_window", "little_gaps")
-Finished = dict[str, NDArray[Any]]  # what one policy did on one stream
+Finished = dict[str, Any]  # what one policy did on one stream: arrays by name, and records
 
 
 class _StoppedError(Exception):
@@ -188,7 +189,7 @@ def _finish(plan: Plan, system: System, stream: int, jobs: list[Chunk]) -> Finis
     memory = system.memory
     memory.stats["present"] = system.counted_present()
     measures = system.measures()
-    finished = {
+    finished: Finished = {
         "stats": memory.stats,
         "response_counts": memory.response_counts,
         "slowdown_counts": memory.slowdown_counts,
@@ -196,26 +197,24 @@ def _finish(plan: Plan, system: System, stream: int, jobs: list[Chunk]) -> Finis
         "simulated": memory.system["arrived"].copy(),
     }
     if plan.records:
-        finished |= _records(plan, memory.records, plan.warmup + plan.lengths[stream], jobs)
+        finished["records"] = _records(plan, memory.records, plan.warmup + plan.lengths[stream], jobs)
     return finished
 
 
-def _records(plan: Plan, kernel: NDArray[np.void], count: int, jobs: list[Chunk]) -> Finished:
+def _records(plan: Plan, kernel: NDArray[np.void], count: int, jobs: list[Chunk]) -> dict[str, NDArray[Any]]:
     """Join what the kernel recorded with what it was given."""
     arrivals, origin = [], 0.0
     for chunk in jobs:
         arrivals.append(chunk.arrival_times + origin)
         if plan.workload is None:
             origin = float(arrivals[-1][-1])
-    columns: Finished = {
+    columns = {
         "arrival_time": np.concatenate(arrivals)[:count],
         "size": np.concatenate([chunk.sizes for chunk in jobs])[:count],
     }
     patience = [np.full(len(c.sizes), np.inf) if c.patience is None else c.patience for c in jobs]
     columns["patience"] = np.concatenate(patience)[:count]
-    for name in ("start_time", "departure_time", "waiting_time", "outcome"):
-        columns[name] = kernel[name].copy()
-    return columns
+    return columns | {name: kernel[name].copy() for name in RECORD.names or ()}
 
 
 # ---- results -------------------------------------------------------------------------------------
@@ -227,7 +226,6 @@ def _result(plan: Plan, index: int, finished: dict[int, list[Finished]], seconds
     stats = np.concatenate([part["stats"] for part in parts])
     counts = np.concatenate([part["response_counts"] for part in parts])
     policy = plan.settings[index].policy
-    columns = ("arrival_time", "size", "patience", "start_time", "departure_time", "waiting_time", "outcome")
     return Result(
         policy=policy.label,
         scenario=None if plan.scenario is None else plan.scenario.to_dict(),
@@ -246,7 +244,7 @@ def _result(plan: Plan, index: int, finished: dict[int, list[Finished]], seconds
         slowdown_counts=np.concatenate([part["slowdown_counts"] for part in parts]),
         **dict(zip(_MEASURES, measures, strict=True)),
         note=_note(plan, index, stats, counts),
-        records={name: parts[0][name] for name in columns} if plan.records else None,
+        records=parts[0]["records"] if plan.records else None,
     )
 
 

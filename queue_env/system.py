@@ -10,14 +10,11 @@ from numpy.typing import NDArray
 
 from queue_env.kernel import layout
 from queue_env.kernel.entry_points import entry_point
+from queue_env.scenarios import CLOCKS
 from queue_env.settings import Setting
 from queue_env.workload import Chunk
 
-CLOCKS = {
-    "queue": layout.QUEUE_CLOCK,
-    "fractional": layout.FRACTIONAL_CLOCK,
-    "sojourn": layout.SOJOURN_CLOCK,
-}
+_CLOCK_CODES = dict(zip(CLOCKS, (layout.QUEUE_CLOCK, layout.FRACTIONAL_CLOCK, layout.SOJOURN_CLOCK), strict=True))
 FIRST_SLOTS = 256
 _NO_PATIENCE = np.zeros(0)
 _NEVER = 2**62
@@ -59,7 +56,7 @@ class System:
             "speed": setting.speed,
             "spare": setting.spare,
             "share": 1.0,
-            "clock": layout.NO_CLOCK if clock is None else CLOCKS[clock],
+            "clock": layout.NO_CLOCK if clock is None else _CLOCK_CODES[clock],
             "relative": relative,
             "horizon": horizon,
             "last_given": np.nan,
@@ -80,6 +77,12 @@ class System:
     def pending(self) -> int:
         """Counted jobs that have not left yet."""
         return int(self.memory.system["pending"][0])
+
+    @property
+    def now(self) -> float:
+        """Time since the workload's zero."""
+        system = self.memory.system[0]
+        return float(system["origin"] + (system["origin_low"] + system["now"]))
 
     def feed(self, chunk: Chunk) -> bool:
         """Run over a chunk of arrivals; returns whether the run is over.
@@ -136,7 +139,7 @@ class System:
                 system[name] for name in ("window_end", "window_number_end", "window_busy_end", "window_served_end")
             )
         else:
-            end = system["origin"] + (system["origin_low"] + system["now"])
+            end = self.now
             number, busy, served = system["number_area"], system["busy_area"], system["served"]
         jobs = self.memory.jobs
         ages = system["now"] - jobs["arrival"][jobs["number"] >= 0]

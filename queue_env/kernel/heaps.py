@@ -14,25 +14,27 @@ Places = npt.NDArray[np.int64]
 
 
 @jit
+def put(heap: Entries, place: Places, position: int, key: float, tie: int, slot: int) -> None:
+    """Write an entry at a position, wherever it belongs."""
+    here = heap[position]
+    here["key"] = key
+    here["tie"] = tie
+    here["slot"] = slot
+    place[slot] = position
+
+
+@jit
 def sift_up(heap: Entries, place: Places, hole: int, key: float, tie: int, slot: int) -> None:
     """Put an entry at the hole, or above it, where it belongs."""
     while hole > 0:
         parent = (hole - 1) >> 1
         above = heap[parent]
         if key < above["key"] or (key == above["key"] and tie < above["tie"]):
-            here = heap[hole]
-            here["key"] = above["key"]
-            here["tie"] = above["tie"]
-            here["slot"] = above["slot"]
-            place[above["slot"]] = hole
+            put(heap, place, hole, above["key"], above["tie"], above["slot"])
             hole = parent
         else:
             break
-    here = heap[hole]
-    here["key"] = key
-    here["tie"] = tie
-    here["slot"] = slot
-    place[slot] = hole
+    put(heap, place, hole, key, tie, slot)
 
 
 @jit_apart
@@ -49,19 +51,11 @@ def sift_down(heap: Entries, place: Places, count: int, hole: int, key: float, t
                 child += 1
                 low = other
         if low["key"] < key or (low["key"] == key and low["tie"] < tie):
-            here = heap[hole]
-            here["key"] = low["key"]
-            here["tie"] = low["tie"]
-            here["slot"] = low["slot"]
-            place[low["slot"]] = hole
+            put(heap, place, hole, low["key"], low["tie"], low["slot"])
             hole = child
         else:
             break
-    here = heap[hole]
-    here["key"] = key
-    here["tie"] = tie
-    here["slot"] = slot
-    place[slot] = hole
+    put(heap, place, hole, key, tie, slot)
 
 
 @jit
