@@ -1,5 +1,6 @@
-"""The reference policies, as baselines against which learned policies are scored."""
+"""The reference policies as baselines: a catalogue of them, and agents against which learned ones are scored."""
 
-from baselines.registry import REGISTRY, Baseline, policies
+from baselines.agent import Agent
+from baselines.registry import AGENTS, REGISTRY, Baseline, expressible, make_agent, policies
 
-__all__ = ["REGISTRY", "Baseline", "policies"]
+__all__ = ["AGENTS", "REGISTRY", "Agent", "Baseline", "expressible", "make_agent", "policies"]

@@ -1,14 +1,29 @@
-"""The reference policies as baselines: what each has to know, and what is proven of it."""
+"""The reference policies as baselines: what each has to know, what is proven of it, and the agents that act by it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
+from baselines.agent import Agent
+from baselines.backlog_split import BacklogSplit
+from baselines.dynasplit import DynaSplit
+from baselines.fcfs import FCFS
+from baselines.las import LAS
+from baselines.lcfs import LCFS
+from baselines.plcfs import PLCFS
+from baselines.ps import PS
+from baselines.psjf import PSJF
+from baselines.sjf import SJF
+from baselines.split import Split
+from baselines.srpt import SRPT
+from baselines.thresh_split import ThreshSplit
+from queue_env.action import KINDS
+from queue_env.distributions.checks import refuse
 from queue_env.plan import Source, make_plan, reference_policies
-from queue_env.rules import PAPER_D, PAPER_I, POLICIES, PolicyInfo
+from queue_env.rules import PAPER_D, PAPER_I, POLICIES, OnePolicy, PolicyInfo, parse_policy
 
-__all__ = ["REGISTRY", "Baseline", "Knowledge", "policies"]
+__all__ = ["AGENTS", "REGISTRY", "Baseline", "Knowledge", "expressible", "make_agent", "policies"]
 
 Knowledge: TypeAlias = Literal["sizes", "attained service", "load", "law"]
 
@@ -145,3 +160,66 @@ def policies(source: Source, servers: int | None = None) -> list[str]:
     make_plan(source, [next(iter(REGISTRY))], servers=servers)  # runs everywhere: an error here is of the source
     able = reference_policies(source, servers)
     return [name for name in REGISTRY if name in able]
+
+
+# ---- agents --------------------------------------------------------------------------------------
+
+_CLASSES: tuple[type[Agent], ...] = (
+    SRPT,
+    Split,
+    ThreshSplit,
+    DynaSplit,
+    BacklogSplit,
+    PSJF,
+    LAS,
+    PS,
+    SJF,
+    FCFS,
+    LCFS,
+    PLCFS,
+)
+_NO_AGENTS = {
+    "super-server": "it is one server of speed n, and no allocation of n servers does the same",
+    "loss-priority": "it turns jobs away, and the environment admits every job",
+}
+
+AGENTS: dict[str, type[Agent]] = {agent.name: agent for agent in _CLASSES}
+"""The agent of each policy that can act in the environment, in the order of `REGISTRY`."""
+
+
+def make_agent(policy: OnePolicy, env: Any) -> Agent:
+    """Make the agent that acts by a reference policy in an environment.
+
+    Args:
+        policy: a name with parameters, such as "dynasplit:margin=power,shape=0.5", or what else
+            `queue_env.rules.parse_policy` reads. Defaults that depend on load or sizes are those of the scenario.
+        env: a `QueueEnv` or `QueueVectorEnv`, wrapped or not, or Stable-Baselines3's view of one.
+
+    Raises:
+        ValueError: there is no such agent, the actions of the environment cannot express it, its observations do not
+            show what it needs, or a wrapper has changed either.
+
+    Example:
+        >>> import gymnasium, queue_env
+        >>> env = gymnasium.make("queue_env/MGn-v0", action="anchor")
+        >>> agent = make_agent("dynasplit", env)
+        >>> action, _ = agent.predict(env.reset(seed=1)[0])
+    """
+    parsed = parse_policy(policy)
+    if parsed.name in _NO_AGENTS:
+        allowed = f"one of {', '.join(AGENTS)}; {parsed.name} has no agent, for {_NO_AGENTS[parsed.name]}"
+        refuse("make_agent", "policy", allowed, policy)
+    if parsed.user is not None:
+        refuse("make_agent", "policy", f"one of {', '.join(AGENTS)}, not a policy of your own", parsed.name)
+    return AGENTS[parsed.name](env, parsed)
+
+
+def expressible(action: str) -> tuple[str, ...]:
+    """Return the policies that can be expressed in a kind of action, "allocation", "priority", "anchor" or "rule".
+
+    Raises:
+        ValueError: there is no such kind.
+    """
+    if action not in KINDS:
+        refuse("expressible", "action", f"one of {', '.join(KINDS)}", action)
+    return tuple(name for name, agent in AGENTS.items() if action in agent.expressed_as)

@@ -4,22 +4,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from queue_env._version import __version__
+from queue_env.registration import register_environments
 
 if TYPE_CHECKING:
     from queue_env.comparison import Comparison
     from queue_env.distributions import Law, law
+    from queue_env.env import QueueEnv
     from queue_env.result import Result
     from queue_env.scenarios import SCENARIOS, Scenario, scenario
     from queue_env.simulation import Simulation
     from queue_env.simulator import simulate
     from queue_env.trace import load_trace
     from queue_env.user_policies import allocation_policy, anchor_policy, index_policy
+    from queue_env.vector_env import QueueVectorEnv
     from queue_env.workload import Workload
 
 __all__ = [
     "SCENARIOS",
     "Comparison",
     "Law",
+    "QueueEnv",
+    "QueueVectorEnv",
     "Result",
     "Scenario",
     "Simulation",
@@ -39,6 +44,8 @@ _HOMES = {
     "SCENARIOS": "scenarios",
     "Comparison": "comparison",
     "Law": "distributions",
+    "QueueEnv": "env",
+    "QueueVectorEnv": "vector_env",
     "Result": "result",
     "Scenario": "scenarios",
     "Simulation": "simulation",
@@ -64,3 +71,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+register_environments()

@@ -14,7 +14,7 @@ from queue_env.scenarios import CLOCKS
 from queue_env.settings import Setting
 from queue_env.workload import Chunk
 
-_CLOCK_CODES = dict(zip(CLOCKS, (layout.QUEUE_CLOCK, layout.FRACTIONAL_CLOCK, layout.SOJOURN_CLOCK), strict=True))
+CLOCK_CODES = dict(zip(CLOCKS, (layout.QUEUE_CLOCK, layout.FRACTIONAL_CLOCK, layout.SOJOURN_CLOCK), strict=True))
 FIRST_SLOTS = 256
 _NO_PATIENCE = np.zeros(0)
 _NEVER = 2**62
@@ -56,7 +56,7 @@ class System:
             "speed": setting.speed,
             "spare": setting.spare,
             "share": 1.0,
-            "clock": layout.NO_CLOCK if clock is None else _CLOCK_CODES[clock],
+            "clock": layout.NO_CLOCK if clock is None else CLOCK_CODES[clock],
             "relative": relative,
             "horizon": horizon,
             "last_given": np.nan,

@@ -147,10 +147,20 @@ class Stream:
         Raises:
             ValueError: count < 1.
         """
+        patience = self.take("patience", count) if "patience" in self._sources else None
+        return Chunk(np.cumsum(self.take("arrivals", count)), self.take("sizes", count), patience)
+
+    def take(self, name: str, count: int) -> FloatArray:
+        """The next `count` numbers of one kind: gaps between "arrivals", "sizes" or "patience".
+
+        Raises:
+            ValueError: count < 1, or there are no numbers of this kind.
+        """
         if count < 1:
             refuse("stream", "count", ">= 1", count)
-        values = {name: source.take(count) for name, source in self._sources.items()}
-        return Chunk(np.cumsum(values["arrivals"]), values["sizes"], values.get("patience"))
+        if name not in self._sources:
+            refuse("stream", "name", f"one of {', '.join(self._sources)}", name)
+        return self._sources[name].take(count)
 
     def state(self) -> dict[str, Any]:
         """Where the stream is, JSON-able: `restore` continues from there bit for bit."""

@@ -1,0 +1,295 @@
+"""B systems that wait for decisions: the Python side of the kernel, without any Gymnasium."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queue_env import action, observation
+from queue_env.config import EPISODES, EnvConfig
+from queue_env.distributions.checks import refuse
+from queue_env.jobs_to_come import CHUNK, GIANTS, JobsToCome
+from queue_env.kernel import env_layout as layout
+from queue_env.kernel.env_events import empty, step
+from queue_env.kernel.layout import NO_CLOCK
+from queue_env.settings import Setting
+from queue_env.snapshot import Snapshot, put_back, take_snapshot
+from queue_env.starts import Start, put_jobs
+from queue_env.system import CLOCK_CODES
+
+__all__ = ["BatchOfSystems"]
+
+_RULE_CODES = {
+    "fcfs": layout.FCFS,
+    "lcfs": layout.LCFS,
+    "plcfs": layout.PLCFS,
+    "srpt": layout.SRPT,
+    "psjf": layout.PSJF,
+    "sjf": layout.SJF,
+    "ps": layout.PS,
+    "las": layout.LAS,
+    "split": layout.LARGEST_FIRST,
+    "thresh-split": layout.LARGE_APART,
+    "dynasplit": layout.MARGIN,
+    "backlog-split": layout.BELOW_BACKLOG,
+}
+_NEVER = 2**62
+
+
+class BatchOfSystems:
+    """B systems with the same arguments, each with jobs of its own.
+
+    Args:
+        config: the environment's arguments.
+        count: number of systems B.
+        autoreset: `NEXT_STEP`, `SAME_STEP` or `DISABLED` of the kernel.
+        most_steps: steps after which an episode is cut, or None.
+        threads: that share the systems; the results do not depend on it.
+    """
+
+    def __init__(
+        self, config: EnvConfig, count: int, autoreset: int, most_steps: int | None = None, threads: int = 1
+    ) -> None:
+        self.config = config
+        self.count = count
+        self.threads = threads
+        self.memory = _allocate(config, count, autoreset, most_steps)
+        self._sources: list[JobsToCome | None] = [None] * count
+        bounds = np.linspace(0, count, threads + 1).astype(int).tolist()
+        self._parts = list(zip(bounds[:-1], bounds[1:], strict=True))
+        self._pool: ThreadPoolExecutor | None = None
+
+    # ---- episodes --------------------------------------------------------------------------------
+
+    def reset(
+        self, chosen: Sequence[int], seeds: Mapping[int, np.random.SeedSequence], start: Start | None = None
+    ) -> None:
+        """Begin an episode in the chosen systems, and go to its first decision.
+
+        Args:
+            chosen: which systems.
+            seeds: for those whose jobs are to come from a new stream.
+            start: how to start, or None for an empty system.
+        """
+        systems, memory = self.memory.systems, self.memory
+        for b in chosen:
+            if b in seeds:
+                source = self._sources[b] = JobsToCome(self.config, seeds[b])
+                source.open(memory, b)
+                source.forget_giants(memory, b)
+            else:
+                source = self._source(b)
+            memory.last_outcomes[b, layout.REASON] = layout.NO_REASON
+            if start is not None:
+                self._start(b, source, start, with_jobs_to_come=b not in seeds)
+                continue
+            if systems[b]["given"]:
+                source.close_workload(memory, b)
+            systems[b]["stage"] = layout.RESETTING
+            systems[b]["status"] = layout.NEED_SOURCE
+        self._finish(step(*self.memory, 0, self.count, False))
+
+    def _start(self, b: int, source: JobsToCome, start: Start, *, with_jobs_to_come: bool) -> None:
+        memory = self.memory
+        if start.workload is not None:
+            source.give(start.workload)
+            source.open(memory, b)
+        elif memory.systems[b]["given"]:
+            source.close_workload(memory, b)
+        empty(memory.setup, memory.systems, memory.orders, memory.chunks, memory.outcomes, b)
+        if start.snapshot is not None:
+            if with_jobs_to_come:
+                source.restore(start.snapshot.source)
+            put_back(start.snapshot, memory, b, with_jobs_to_come=with_jobs_to_come)
+        put_jobs(self.config, memory, b, start)
+        nobody = memory.systems[b]["number"] == 0 and self.config.episode == "big-job"
+        memory.systems[b]["done"] = 0
+        memory.systems[b]["stage"] = layout.RESETTING if nobody else layout.STARTING
+        memory.systems[b]["status"] = layout.NEED_SOURCE
+
+    def _source(self, b: int) -> JobsToCome:
+        source = self._sources[b]
+        assert source is not None, "the environment gives a seed at the first reset"
+        return source
+
+    def seeded(self, b: int) -> bool:
+        """Whether a system has a source of jobs."""
+        return self._sources[b] is not None
+
+    # ---- steps -----------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """Do what `memory.actions` says, and go to the next decision.
+
+        Raises:
+            ValueError: an action is NaN, or no rule; then nothing has been done.
+        """
+        if self.threads == 1:
+            waiting = step(*self.memory, 0, self.count, True)
+        else:
+            waiting = self._step_in_threads()
+        if waiting:
+            if waiting < 0:
+                self._refuse(-1 - waiting)
+            self._finish(waiting)
+
+    def _step_in_threads(self) -> int:
+        actions = self.memory.actions
+        if np.isnan(actions).any() or self.config.action == "rule":
+            # An action that is not allowed must be found before any part has begun.
+            bad = self._first_bad()
+            if bad >= 0:
+                return -1 - bad
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.threads - 1, thread_name_prefix="queue-env")
+        others = [self._pool.submit(step, *self.memory, *part, True) for part in self._parts[1:]]
+        first = step(*self.memory, *self._parts[0], True)
+        return int(first + sum(other.result() for other in others))
+
+    def _first_bad(self) -> int:
+        actions, systems = self.memory.actions, self.memory.systems
+        bad = np.isnan(actions)
+        if self.config.action == "rule":
+            bad |= (actions != np.floor(actions)) | (actions < 0) | (actions >= len(self.config.rules))
+        if self.memory.setup["autoreset"][0] == layout.NEXT_STEP:
+            bad[systems["done"] == 1] = False
+        return int(np.flatnonzero(bad)[0]) if bad.any() else -1
+
+    def _refuse(self, entry: int) -> None:
+        b, i = divmod(entry, self.memory.actions.shape[1])
+        where = f"action[{b}]" if self.count > 1 else "action"
+        if self.config.action == "rule":
+            refuse(
+                "step", where, f"an integer from 0 to {len(self.config.rules) - 1}", float(self.memory.actions[b, 0])
+            )
+        refuse("step", f"{where}[{i}]" if self.count == 1 else f"action[{b}, {i}]", "a number, not NaN", np.nan)
+
+    def _finish(self, waiting: int) -> None:
+        """Hand in what systems need, until all are at their next decision."""
+        while waiting > 0:
+            for b in np.flatnonzero(self.memory.systems["status"]).tolist():
+                self._hand_in(b)
+            waiting = step(*self.memory, 0, self.count, False)
+
+    def _hand_in(self, b: int) -> None:
+        source, need = self._source(b), self.memory.systems[b]["status"]
+        if need == layout.NEED_ARRIVALS:
+            source.fill_arrivals(self.memory, b)
+            self._make_room(int(self.memory.systems[b]["arrived"]) + CHUNK)
+        elif need == layout.NEED_SIZES:
+            source.fill_sizes(self.memory, b)
+        elif need == layout.NEED_GIANTS:
+            source.fill_giants(self.memory, b)
+        elif self.memory.systems[b]["given"]:
+            source.close_workload(self.memory, b)
+
+    def _make_room(self, jobs: int) -> None:
+        """Enlarge the records for so many jobs, and those that may come with an autoreset."""
+        records = self.memory.records
+        if self.config.records and records.shape[1] < jobs + CHUNK:
+            larger = np.zeros((self.count, 2 * (jobs + CHUNK)), layout.RECORD)
+            larger[:, : records.shape[1]] = records
+            self.memory = self.memory._replace(records=larger)
+
+    # ---- looking in ------------------------------------------------------------------------------
+
+    def records(self, b: int) -> NDArray[np.void]:
+        """Return the records of the jobs that have arrived in this episode of system b, by job number."""
+        return self.memory.records[b, : self.memory.systems[b]["arrived"]].copy()
+
+    def snapshot(self, b: int) -> Snapshot:
+        """Return the state of system b."""
+        return take_snapshot(self.config, self.memory, self._source(b), b)
+
+    def present(self, b: int) -> NDArray[np.void]:
+        """Return the jobs present in system b, by job number, as `JOB` records."""
+        system = self.memory.systems[b]
+        return self.memory.jobs[b][self.memory.orders[b, layout.BY_ARRIVAL, : system["number"]]].copy()
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_pool": None}
+
+
+# ---- memory ---------------------------------------------------------------------------------------
+
+
+def _allocate(config: EnvConfig, count: int, autoreset: int, most_steps: int | None) -> layout.Batch:
+    tail = config.tail.table() if config.tail is not None else None
+    table = np.zeros((1, 4)) if tail is None else tail.coefficients
+    return layout.allocate_batch(
+        count,
+        config.capacity,
+        CHUNK,
+        GIANTS if config.episode == "big-job" else 0,
+        config.actions.entries,
+        config.layout.entries,
+        config.observation == "dict",
+        config.slots,
+        setup=_setup(config, autoreset, most_steps, tail),
+        terms=_terms(config),
+        table=np.ascontiguousarray(table),
+        rules=_rules(config.rule_settings),
+    )
+
+
+def _setup(config: EnvConfig, autoreset: int, most_steps: int | None, tail: Any) -> NDArray[np.void]:
+    made = config.scenario
+    values = {
+        "spare": config.spare,
+        "unit": config.unit,
+        "interval": 0.0 if config.decision_interval is None else config.decision_interval * config.unit,
+        "horizon": config.horizon * config.unit if config.episode == "horizon" else np.inf,
+        "reward_scale": config.reward_scale,
+        "table_low": 0.0 if tail is None else tail.low,
+        "table_high": 0.0 if tail is None else tail.high,
+        "table_first": 0 if tail is None else tail.first,
+        "servers": config.servers,
+        "slots": config.slots,
+        "features": len(config.layout.job_features),
+        "action": action.KINDS[config.action],
+        "view": observation.KINDS[config.observation],
+        "conserving": config.work_conserving,
+        "known": config.size_knowledge == "known",
+        "symmetric": config.symmetric_actions,
+        "clock": NO_CLOCK if made.patience is None else CLOCK_CODES[made.clock],
+        "episode": EPISODES[config.episode],
+        "jobs": config.jobs,
+        "most_steps": _NEVER if most_steps is None else most_steps,
+        "autoreset": autoreset,
+        "terms": len(config.terms),
+        "recording": config.records,
+        "reporting": config.allocation_in_info,
+    }
+    setup = np.zeros(1, layout.SETUP)
+    for name, value in values.items():
+        setup[name] = value
+    return setup
+
+
+def _terms(config: EnvConfig) -> NDArray[np.void]:
+    terms = np.zeros(len(config.terms), layout.TERM)
+    for row, term in zip(terms, config.terms, strict=True):
+        row["weight"], row["number"], row["kind"] = term.weight, term.number, term.kind
+    return terms
+
+
+def _rules(settings: Sequence[Setting]) -> NDArray[np.void]:
+    rules = np.zeros(len(settings), layout.RULES)
+    for row, setting in zip(rules, settings, strict=True):
+        name, numbers = setting.policy.name, setting.parameters
+        row["kind"] = _RULE_CODES[name]
+        if name == "dynasplit":
+            row["margin"], row["a"], row["b"] = int(numbers[0]), numbers[1], setting.spare
+        elif len(numbers):
+            row["a"], row["b"] = (*numbers, 0.0)[:2]
+    return rules

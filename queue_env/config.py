@@ -1,0 +1,268 @@
+"""The arguments of an environment: checked, with their defaults, and resolved for its scenario."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from queue_env import action as actions
+from queue_env import observation as observations
+from queue_env.distributions.checks import positive, refuse
+from queue_env.kernel import env_layout
+from queue_env.reward import TailCost, Term, parse_reward, tail_cost
+from queue_env.rules import POLICIES, parse_policy
+from queue_env.scenarios import Scenario, scenario
+from queue_env.settings import Setting, set_up
+
+__all__ = ["EPISODES", "RENDER_MODES", "EnvConfig", "make_config"]
+
+EPISODES = {"jobs": env_layout.JOBS, "horizon": env_layout.HORIZON, "big-job": env_layout.BIG_JOB}
+RENDER_MODES = ("ansi", "rgb_array", "human")
+NOT_AS_RULES = ("super-server", "loss-priority")  # they are no allocations of n servers among the jobs present
+BLIND_RULES = ("fcfs", "lcfs", "plcfs", "ps", "las")
+SMALLEST_TAIL = 1e-9  # beyond a size, or a bound on the tail, of such a probability nothing is weighted
+
+
+@dataclass(frozen=True)
+class EnvConfig:
+    """The arguments of an environment; `QueueEnv` says what they mean.
+
+    Attributes that are not arguments: `scenario` is a `Scenario`, `terms` are those of the reward, `rules` labels.
+    """
+
+    scenario: Scenario
+    action: str
+    observation: str
+    terms: tuple[Term, ...]
+    reward_scale: float
+    tail_range: tuple[float, float]
+    episode: str
+    jobs: int
+    horizon: float
+    big_sizes: tuple[float, float]
+    slots: int
+    capacity: int
+    decision_interval: float | None
+    work_conserving: bool
+    symmetric_actions: bool
+    size_knowledge: str
+    rules: tuple[str, ...]
+    allocation_in_info: bool
+    records: bool
+    render_mode: str | None
+
+    @property
+    def servers(self) -> int:
+        """Number of servers n."""
+        return self.scenario.servers
+
+    @property
+    def spare(self) -> float:
+        """Spare capacity δ = n(1-ρ)."""
+        return self.scenario.spare
+
+    @property
+    def unit(self) -> float:
+        """Mean size, which is the mean service time on a server of speed one."""
+        return self.scenario.sizes.mean
+
+    @cached_property
+    def layout(self) -> observations.ObservationLayout:
+        """How observations are made up."""
+        return observations.ObservationLayout(
+            self.observation,
+            self.servers,
+            self.slots,
+            self.unit,
+            patience=self.scenario.patience is not None,
+            known=self.size_knowledge == "known",
+        )
+
+    @cached_property
+    def actions(self) -> actions.ActionLayout:
+        """How actions are made up."""
+        return actions.ActionLayout(self.action, self.slots, self.rules, self.symmetric_actions)
+
+    @cached_property
+    def rule_settings(self) -> tuple[Setting, ...]:
+        """The reference rules, resolved for the scenario."""
+        made = self.scenario
+        return tuple(set_up(parse_policy(rule), made.servers, made.spare, made.sizes) for rule in self.rules)
+
+    @cached_property
+    def tail(self) -> TailCost | None:
+        """The cost of the tail, if it is a term of the reward."""
+        if any(term.kind == env_layout.COST_TAIL for term in self.terms):
+            return tail_cost(self.scenario, self.tail_range)
+        return None
+
+
+def make_config(
+    source: str | Mapping[str, Any] | Scenario,
+    *,
+    overrides: Mapping[str, Any] | None,
+    action: str,
+    observation: str,
+    reward: str | Mapping[str, float] | None,
+    reward_scale: float,
+    tail_range: Sequence[float],
+    episode: str,
+    jobs: int,
+    horizon: float,
+    big_sizes: Sequence[float] | None,
+    slots: int | None,
+    capacity: int | None,
+    decision_interval: float | None,
+    work_conserving: bool,
+    symmetric_actions: bool,
+    size_knowledge: str,
+    rules: Sequence[str] | None,
+    allocation_in_info: bool,
+    records: bool,
+    render_mode: str | None,
+) -> EnvConfig:
+    """Check the arguments of an environment and resolve their defaults.
+
+    Raises:
+        ValueError: an argument is not allowed; names it, its value and what is allowed.
+    """
+    made = scenario(source, **dict(overrides or {}))
+    _among("action", action, actions.KINDS)
+    _among("observation", observation, observations.KINDS)
+    _among("episode", episode, EPISODES)
+    _among("size_knowledge", size_knowledge, ("known", "unknown"))
+    if render_mode is not None:
+        _among("render_mode", render_mode, RENDER_MODES)
+    flags = {
+        "work_conserving": work_conserving,
+        "symmetric_actions": symmetric_actions,
+        "allocation_in_info": allocation_in_info,
+        "records": records,
+    }
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            refuse("environment", name, "True or False", flag)
+    if observation == "compact" and action in ("allocation", "priority"):
+        refuse(
+            "environment",
+            "observation",
+            f"flat or dict with action={action!r}, which names rows of the table",
+            observation,
+        )
+    if observation == "compact" and allocation_in_info:
+        refuse("environment", "allocation_in_info", "False with observation='compact', which has no job table", True)
+    known = size_knowledge == "known"
+    if not known and (action == "anchor" or observation == "compact"):
+        refuse("environment", "size_knowledge", "known with action='anchor' or observation='compact'", size_knowledge)
+    terms = parse_reward(("tail" if made.load < 1 else "wait") if reward is None else reward)
+    rows = _slots(slots, made.servers, action)
+    config = EnvConfig(
+        scenario=made,
+        action=action,
+        observation=observation,
+        terms=terms,
+        reward_scale=positive("environment", "reward_scale", reward_scale),
+        tail_range=_range("tail_range", tail_range),
+        episode=episode,
+        jobs=_whole("jobs", jobs, 1),
+        horizon=positive("environment", "horizon", horizon),
+        big_sizes=_big_sizes(made, big_sizes) if episode == "big-job" else (math.nan, math.nan),
+        slots=rows,
+        capacity=_capacity(capacity, made.servers, rows),
+        decision_interval=_interval(decision_interval),
+        **flags,
+        size_knowledge=size_knowledge,
+        rules=_rules(rules, made, known) if action == "rule" else (),
+        render_mode=render_mode,
+    )
+    if action != "rule" and rules is not None:
+        refuse("environment", "rules", "None unless action='rule'", rules)
+    # What is left to check is checked when it is resolved.
+    _ = config.tail, config.rule_settings
+    return config
+
+
+def _among(name: str, value: object, allowed: Any) -> None:
+    if not isinstance(value, str) or value not in allowed:
+        refuse("environment", name, f"one of {', '.join(allowed)}", value)
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value < least:
+        refuse("environment", name, f"an integer of at least {least}", value)
+    return int(value)
+
+
+def _range(name: str, value: Sequence[float]) -> tuple[float, float]:
+    try:
+        low, high = (float(end) for end in value)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not 0 < low < high < math.inf:
+        refuse("environment", name, "two numbers, 0 < low < high", value)
+    return low, high
+
+
+def _interval(value: float | None) -> float | None:
+    return None if value is None else positive("environment", "decision_interval", value)
+
+
+def _slots(value: int | None, servers: int, action: str) -> int:
+    if value is None:
+        return max(16, 2 * servers + 3)
+    least = 2 * servers + 3 if action in ("allocation", "priority") else 4
+    return _whole("slots", value, least)
+
+
+def _capacity(value: int | None, servers: int, slots: int) -> int:
+    if value is None:
+        return max(1000, 10 * servers, slots)
+    return _whole("capacity", value, max(servers + 1, slots))
+
+
+def _big_sizes(made: Scenario, value: Sequence[float] | None) -> tuple[float, float]:
+    """Return the range of the first job's size in time units."""
+    if made.patience is not None or made.load >= 1 or made.sizes.has_atoms:
+        allowed = "jobs or horizon unless load < 1, nobody has patience, and the law of sizes has no atoms"
+        refuse("environment", "episode", allowed, "big-job")
+    mean = made.sizes.mean
+    least, most = made.sizes.support
+    if value is not None:
+        low, high = (end * mean for end in _range("big_sizes", value))
+        if not least <= low < high <= most or float(made.sizes.tail(low)) == 0.0:
+            allowed = f"within the sizes that occur, {least / mean:g} to {most / mean:g} mean sizes"
+            refuse("environment", "big_sizes", allowed, value)
+        return low, high
+    high = min(1e4 * mean, most, float(made.sizes.tail_quantile(SMALLEST_TAIL)))
+    return max(min(mean, high / 2), least), high
+
+
+def _rules(given: Sequence[str] | None, made: Scenario, known: bool) -> tuple[str, ...]:
+    """Return the labels of the rules, all that can run by default."""
+    usable = [name for name in POLICIES if name not in NOT_AS_RULES and (known or name in BLIND_RULES)]
+    if given is None:
+        return tuple(name for name in usable if _runs(name, made))
+    if isinstance(given, str) or not given:
+        refuse("environment", "rules", "a list of policies", given)
+    labels = []
+    for spec in given:
+        policy = parse_policy(spec)
+        if policy.user is not None or policy.name not in usable:
+            refuse(
+                "environment", "rules", f"among {', '.join(usable)}" + ("" if known else " (sizes are unknown)"), spec
+            )
+        labels.append(policy.label)
+    if len(set(labels)) < len(labels):
+        refuse("environment", "rules", "each given once", list(given))
+    return tuple(labels)
+
+
+def _runs(name: str, made: Scenario) -> bool:
+    try:
+        set_up(parse_policy(name), made.servers, made.spare, made.sizes)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,626 @@
+"""From one decision to the next: the event loop over B systems, episodes and their ends."""
+
+import numpy as np
+
+from queue_env.kernel.compile import jit, jit_apart, jit_entry
+from queue_env.kernel.env_costs import charge, charge_abandonment
+from queue_env.kernel.env_crowd import clear, enter, leave, restore_order
+from queue_env.kernel.env_layout import (
+    ABANDONMENTS,
+    ALL_LEFT,
+    ALLOCATION,
+    ANCHOR_RATE,
+    ARRIVALS,
+    BIG_JOB,
+    BY_ARRIVAL,
+    COMPLETIONS,
+    COSTS,
+    ELAPSED,
+    EMPTY_AGAIN,
+    EPISODE,
+    EPISODE_COSTS,
+    FAR,
+    GIANT_FACTOR,
+    GIANT_SIZE,
+    GIANT_WEIGHT,
+    JOBS,
+    MOST_TERMS,
+    NEED_ARRIVALS,
+    NEED_GIANTS,
+    NEED_SIZES,
+    NEED_SOURCE,
+    NEXT_STEP,
+    NO_REASON,
+    OUTCOMES,
+    OVER_CAPACITY,
+    PATIENCE,
+    PRIORITY,
+    READY,
+    REASON,
+    RESETTING,
+    RESPONSE,
+    REWARD,
+    RULE,
+    SAME_STEP,
+    SERVED,
+    SIZES,
+    STALLED,
+    STARTING,
+    STEPPING,
+    STEPS_OVER,
+    TABLE,
+    TERMINATED,
+    TIME,
+    TIME_OVER,
+    TRUNCATED,
+    WEIGHT,
+    WORKLOAD_OVER,
+    Array,
+    Batch,
+    Floats,
+    Ints,
+)
+from queue_env.kernel.env_rates import between
+from queue_env.kernel.env_rules import cross, set_rates
+from queue_env.kernel.env_view import observe
+from queue_env.kernel.layout import ABANDONED, FRACTIONAL_CLOCK, NO_CLOCK, PRESENT, QUEUE_CLOCK, Record
+from queue_env.kernel.layout import SERVED as LEFT_SERVED
+
+HUGE = np.finfo(np.float64).max
+
+# ---- the next event ------------------------------------------------------------------------------
+
+
+@jit
+def shortest_service(s: Record, jobs: Array, orders: Ints) -> float:
+    """Return the time until the next job finishes, or infinity."""
+    shortest = np.inf
+    for i in range(s["served"]):
+        job = jobs[orders[SERVED, i]]
+        shortest = min(shortest, job["remaining"] / job["rate"])
+    return float(shortest)
+
+
+@jit
+def clock_rate(c: Record, rate: float) -> float:
+    """Return how fast a job's patience is used up."""
+    if c["clock"] == QUEUE_CLOCK:
+        return 0.0 if rate > 0.0 else 1.0
+    return 1.0 - rate if c["clock"] == FRACTIONAL_CLOCK else 1.0
+
+
+@jit_apart
+def shortest_patience(c: Record, s: Record, jobs: Array, orders: Ints) -> float:
+    """Return the time until the next job's patience runs out, or infinity."""
+    shortest = np.inf
+    for i in range(s["number"]):
+        job = jobs[orders[BY_ARRIVAL, i]]
+        speed = clock_rate(c, job["rate"])
+        if speed > 0.0:
+            shortest = min(shortest, job["patience"] / speed)
+    return float(shortest)
+
+
+@jit
+def next_arrival(s: Record, chunk: Floats) -> float:
+    """Return when the next job arrives, or infinity."""
+    if s["next"] == s["filled"]:
+        return np.inf
+    return float(max(s["base"] + chunk[ARRIVALS, s["next"]], s["now"]))
+
+
+# ---- time passes ---------------------------------------------------------------------------------
+
+
+@jit
+def work(s: Record, jobs: Array, orders: Ints, elapsed: float, completing: float) -> None:
+    """Serve for some time; all that complete together have nothing left."""
+    for i in range(s["served"]):
+        job = jobs[orders[SERVED, i]]
+        rate = job["rate"]
+        together = job["remaining"] / rate == completing
+        if job["attained"] == 0.0 and elapsed > 0.0:
+            job["started"] = s["origin"] + s["now"]
+        job["remaining"] = 0.0 if together else max(job["remaining"] - rate * elapsed, 0.0)
+        job["attained"] += rate * elapsed
+        job["busy_time"] += elapsed
+    restore_order(s, jobs, orders)
+
+
+@jit_apart
+def use_patience(c: Record, s: Record, jobs: Array, orders: Ints, elapsed: float, running_out: float) -> None:
+    """Let the patience clocks run; all that run out together have nothing left."""
+    for i in range(s["number"]):
+        job = jobs[orders[BY_ARRIVAL, i]]
+        speed = clock_rate(c, job["rate"])
+        if speed > 0.0:
+            together = job["patience"] / speed == running_out
+            job["patience"] = 0.0 if together else max(job["patience"] - speed * elapsed, 0.0)
+
+
+@jit_apart
+def rebase(s: Record, jobs: Array, orders: Ints) -> None:
+    """Make now the new origin of time, so that the clock keeps its digits."""
+    now = s["now"]
+    for i in range(s["number"]):
+        jobs[orders[BY_ARRIVAL, i]]["arrival"] -= now
+    s["origin"] += now
+    s["base"] -= now
+    s["last_arrival"] -= now
+    s["decided"] -= now
+    s["decide_at"] -= now
+    s["ends"] -= now
+    s["now"] = 0.0
+
+
+# ---- jobs come and go ----------------------------------------------------------------------------
+
+
+@jit_apart
+def note_arrival(s: Record, job: Record, records: Array) -> None:
+    """Open the record of a job."""
+    record = records[job["number"]]
+    record["arrival_time"] = s["origin"] + job["arrival"]
+    record["size"] = job["size"]
+    record["start_time"] = record["departure_time"] = record["waiting_time"] = np.nan
+    record["outcome"] = PRESENT
+
+
+@jit
+def admit(s: Record, jobs: Array, orders: Ints, chunk: Floats, records: Array, c: Record) -> None:
+    """Let the next job in."""
+    patience = np.inf
+    if c["clock"] != NO_CLOCK:
+        patience = chunk[PATIENCE, s["next"]]
+    s["last_arrival"] = s["now"]
+    slot = enter(s, jobs, orders, chunk[SIZES, s["next_size"]], patience)
+    s["next"] += 1
+    s["next_size"] += 1
+    s["weight"] *= s["factor"]
+    if c["recording"]:
+        note_arrival(s, jobs[slot], records)
+
+
+@jit
+def depart(
+    c: Record, s: Record, jobs: Array, orders: Ints, outcome: Floats, records: Array, slot: int, how: int
+) -> None:
+    """Let a job go and count it."""
+    job = jobs[slot]
+    response = s["now"] - job["arrival"]
+    if how == LEFT_SERVED:
+        outcome[COMPLETIONS] += 1
+        outcome[RESPONSE] += response
+        s["completed"] += 1
+        s["response_sum"] += response
+        s["slowdown_sum"] += response / job["size"]
+        s["response_max"] = max(s["response_max"], response)
+    else:
+        outcome[ABANDONMENTS] += 1
+        s["abandoned"] += 1
+    if c["recording"]:
+        record = records[job["number"]]
+        record["start_time"] = job["started"] if how == LEFT_SERVED else np.nan
+        record["departure_time"] = s["origin"] + s["now"]
+        record["waiting_time"] = max(response - job["busy_time"], 0.0)
+        record["outcome"] = how
+    leave(s, jobs, orders, slot)
+
+
+@jit
+def first_done(s: Record, jobs: Array, orders: Ints) -> int:
+    """Return who has nothing left, of several the earliest."""
+    best = -1
+    for i in range(s["served"]):
+        slot = orders[SERVED, i]
+        if jobs[slot]["remaining"] == 0.0 and (best < 0 or jobs[slot]["number"] < jobs[best]["number"]):
+            best = slot
+    return int(best)
+
+
+@jit
+def first_impatient(c: Record, s: Record, jobs: Array, orders: Ints) -> int:
+    """Return whose patience has run out, of several the earliest."""
+    for i in range(s["number"]):
+        slot = orders[BY_ARRIVAL, i]
+        if jobs[slot]["patience"] == 0.0 and clock_rate(c, jobs[slot]["rate"]) > 0.0:
+            return int(slot)
+    return -1
+
+
+# ---- the end of an episode -----------------------------------------------------------------------
+
+
+@jit
+def end(s: Record, outcome: Floats, column: int, reason: int) -> None:
+    """Note that the episode is over, and why; the first reason counts."""
+    if outcome[REASON] == NO_REASON:
+        outcome[column] = 1.0
+        outcome[REASON] = reason
+        s["done"] = 1
+
+
+@jit
+def check_end(c: Record, s: Record, outcome: Floats) -> None:
+    """See whether an event has ended the episode."""
+    if c["episode"] == BIG_JOB:
+        if s["number"] == 0:
+            end(s, outcome, TERMINATED, EMPTY_AGAIN)
+    elif c["episode"] == JOBS and not s["given"] and s["completed"] + s["abandoned"] >= c["jobs"]:
+        end(s, outcome, TRUNCATED, ALL_LEFT)
+    if s["last_chunk"] and s["number"] == 0 and s["next"] == s["filled"]:
+        end(s, outcome, TRUNCATED, WORKLOAD_OVER)
+
+
+# ---- from one decision to the next ---------------------------------------------------------------
+
+
+@jit
+def missing(s: Record, chunk: Floats) -> int:
+    """Return what must be handed in before time can go on; a size that is not allowed is passed over."""
+    if s["next"] == s["filled"]:
+        return READY if s["last_chunk"] else NEED_ARRIVALS
+    while s["next_size"] < s["sizes_filled"]:
+        if chunk[SIZES, s["next_size"]] <= s["largest_allowed"]:
+            return READY
+        s["next_size"] += 1
+    return NEED_SIZES
+
+
+@jit
+def event_happens(m: Batch, c: Record, s: Record, b: int) -> int:
+    """Go to the next event; returns 1 if a job came or went, 0 if rates change, -1 if it is time to decide or stop."""
+    jobs, orders, chunk, outcome = m.jobs[b], m.orders[b], m.chunks[b], m.outcomes[b]
+    shortest = shortest_service(s, jobs, orders)
+    running_out = np.inf
+    if c["clock"] != NO_CLOCK:
+        running_out = shortest_patience(c, s, jobs, orders)
+    now = s["now"]
+    completion, deadline, arrival = now + shortest, now + running_out, next_arrival(s, chunk)
+    stop = min(s["decide_at"], s["ends"])
+    time = min(completion, deadline, arrival, s["switch"], stop)
+    if time == np.inf:
+        end(s, outcome, TRUNCATED, STALLED)
+        return -1
+    elapsed = time - now
+    if s["number"] > 0:
+        work(s, jobs, orders, elapsed, shortest if completion == time else -1.0)
+        if c["clock"] != NO_CLOCK:
+            use_patience(c, s, jobs, orders, elapsed, running_out if deadline == time else -1.0)
+    s["now"] = time
+    s["number_area"] += s["number"] * elapsed
+    charge(c, s, m.terms, m.table, jobs, orders, outcome, now)
+    if completion == time:
+        depart(c, s, jobs, orders, outcome, m.records[b], first_done(s, jobs, orders), LEFT_SERVED)
+    elif deadline == time:
+        slot = first_impatient(c, s, jobs, orders)
+        charge_abandonment(c, s, m.terms, outcome)
+        depart(c, s, jobs, orders, outcome, m.records[b], slot, ABANDONED)
+    elif arrival == time:
+        if s["free"] == 0:
+            end(s, outcome, TRUNCATED, OVER_CAPACITY)
+            return -1
+        admit(s, jobs, orders, chunk, m.records[b], c)
+    elif s["switch"] == time:
+        cross(s, jobs, orders, m.rules[s["rule"]])
+        restore_order(s, jobs, orders)
+        return 0
+    else:
+        if time == s["ends"]:
+            end(s, outcome, TRUNCATED, TIME_OVER)
+        return -1
+    check_end(c, s, outcome)
+    return 1
+
+
+@jit
+def run(m: Batch, c: Record, s: Record, b: int) -> int:
+    """Go on to the next decision, or until something must be handed in; returns READY or what is missing."""
+    while True:
+        need = missing(s, m.chunks[b])
+        if need != READY:
+            return need
+        if s["now"] > FAR:
+            rebase(s, m.jobs[b], m.orders[b])
+        happened = event_happens(m, c, s, b)
+        if s["done"] or happened < 0:
+            return READY
+        if happened > 0 and c["interval"] == 0.0:
+            return READY
+        set_rates(c, s, m.rules, m.jobs[b], m.orders[b])
+
+
+# ---- actions -------------------------------------------------------------------------------------
+
+
+@jit
+def to_unit(c: Record, value: float) -> float:
+    """Return an entry of an action on the scale of rates, finite."""
+    if c["symmetric"] and c["action"] != PRIORITY:
+        value = 0.5 * (between(-HUGE, value, HUGE) + 1.0)
+    return between(-HUGE, value, HUGE)
+
+
+@jit
+def take_action(m: Batch, c: Record, s: Record, b: int) -> None:
+    """Take up an action for the jobs of the last observation, and set the rates."""
+    jobs, orders, action = m.jobs[b], m.orders[b], m.actions[b]
+    kind = c["action"]
+    if kind == RULE:
+        s["rule"] = int(action[0])
+    elif kind == ANCHOR_RATE:
+        s["asked"] = between(0.0, to_unit(c, action[0]), 1.0)
+    else:
+        for i in range(s["number"]):
+            jobs[orders[BY_ARRIVAL, i]]["desired"] = 0.0 if kind == ALLOCATION else -np.inf
+        for i in range(s["shown"]):
+            jobs[orders[TABLE, i]]["desired"] = to_unit(c, action[i])
+    set_rates(c, s, m.rules, jobs, orders)
+    if c["reporting"]:
+        for i in range(c["slots"]):
+            m.rates[b, i] = jobs[orders[TABLE, i]]["rate"] if i < s["shown"] else 0.0
+
+
+@jit
+def first_not_allowed(m: Batch, c: Record, first: int, last: int) -> int:
+    """Return which entry of the actions is not a number, or no rule, or -1; what will be ignored may be anything."""
+    rules = len(m.rules)
+    width = m.actions.shape[1]
+    for b in range(first, last):
+        if m.systems[b]["done"] and c["autoreset"] == NEXT_STEP:
+            continue
+        for i in range(width):
+            value = m.actions[b, i]
+            if np.isnan(value) or (c["action"] == RULE and not (0.0 <= value < rules and value == np.floor(value))):
+                return b * width + i
+    return -1
+
+
+# ---- the results of a step -----------------------------------------------------------------------
+
+
+@jit
+def close_step(m: Batch, c: Record, s: Record, b: int) -> None:
+    """Sum up the step: reward, time, and if the episode is over what it has been like."""
+    outcome = m.outcomes[b]
+    s["steps"] += 1
+    if s["steps"] >= c["most_steps"] and not s["done"]:
+        end(s, outcome, TRUNCATED, STEPS_OVER)
+    cost = 0.0
+    for t in range(c["terms"]):
+        cost += m.terms[t]["weight"] * outcome[COSTS + t]
+        outcome[EPISODE_COSTS + t] += outcome[COSTS + t]
+    outcome[REWARD] = -c["reward_scale"] * cost
+    outcome[ELAPSED] = s["now"] - s["decided"]
+    note_episode(s, outcome)
+    observe(c, s, m.jobs[b], m.orders[b], s["now"] - s["decided"], m.observations[b])
+    s["decided"] = s["now"]
+    s["decide_at"] = s["now"] + c["interval"] if c["interval"] > 0.0 else np.inf
+
+
+@jit
+def note_episode(s: Record, outcome: Floats) -> None:
+    """Write down what the episode has been like so far."""
+    outcome[TIME] = s["origin"] + s["now"]
+    outcome[WEIGHT] = s["weight"]
+    outcome[EPISODE] = s["completed"]
+    outcome[EPISODE + 1] = s["abandoned"]
+    outcome[EPISODE + 2] = s["response_sum"]
+    outcome[EPISODE + 3] = s["slowdown_sum"]
+    outcome[EPISODE + 4] = s["response_max"]
+    outcome[EPISODE + 5] = s["number_area"]
+
+
+@jit
+def open_step(m: Batch, b: int) -> None:
+    """Forget the last step's results, but for the episode's costs."""
+    for i in range(EPISODE):
+        m.outcomes[b, i] = 0.0
+    for i in range(COSTS, COSTS + MOST_TERMS):
+        m.outcomes[b, i] = 0.0
+    m.last_outcomes[b, REASON] = NO_REASON
+
+
+# ---- episodes ------------------------------------------------------------------------------------
+
+
+@jit_apart
+def begin_episode(c: Record, s: Record, orders: Ints, chunk: Floats, outcome: Floats) -> None:
+    """Empty the system and set everything that counts to zero; the jobs to come stay as they are."""
+    clear(s, orders, orders.shape[1])
+    s["base"] = -chunk[ARRIVALS, s["next"] - 1] if s["next"] > 0 else 0.0
+    s["now"] = s["origin"] = s["last_arrival"] = s["decided"] = 0.0
+    s["response_sum"] = s["slowdown_sum"] = s["response_max"] = s["number_area"] = 0.0
+    s["arrived"] = s["done"] = s["steps"] = s["completed"] = s["abandoned"] = s["crossed"] = 0
+    s["switch"] = np.inf
+    s["weight"] = s["factor"] = 1.0
+    s["largest_allowed"] = np.inf
+    s["ends"] = c["horizon"]
+    s["decide_at"] = c["interval"] if c["interval"] > 0.0 else np.inf
+    for i in range(OUTCOMES):
+        outcome[i] = 0.0
+
+
+@jit_apart
+def admit_giant(c: Record, s: Record, jobs: Array, orders: Ints, giants: Floats, records: Array) -> None:
+    """Start a big-job episode with its first job."""
+    i = s["next_giant"]
+    size = giants[GIANT_SIZE, i]
+    s["next_giant"] += 1
+    s["weight"] = giants[GIANT_WEIGHT, i]
+    s["factor"] = giants[GIANT_FACTOR, i]
+    s["largest_allowed"] = size
+    slot = enter(s, jobs, orders, size, np.inf)
+    if c["recording"]:
+        note_arrival(s, jobs[slot], records)
+
+
+@jit
+def begin(m: Batch, c: Record, s: Record, b: int) -> int:
+    """Begin an episode, up to its first arrival if that is where it starts; returns READY or what is missing."""
+    if s["given"]:
+        return NEED_SOURCE
+    begin_episode(c, s, m.orders[b], m.chunks[b], m.outcomes[b])
+    if c["episode"] == BIG_JOB:
+        if s["next_giant"] == s["giants_filled"]:
+            return NEED_GIANTS
+        admit_giant(c, s, m.jobs[b], m.orders[b], m.giants[b], m.records[b])
+    s["stage"] = STARTING
+    return READY
+
+
+@jit
+def show_start(m: Batch, c: Record, s: Record, b: int) -> None:
+    """Write the first observation of an episode."""
+    s["decided"] = s["now"]
+    s["done"] = 0
+    note_episode(s, m.outcomes[b])
+    if m.last_outcomes[b, REASON] != NO_REASON:
+        # The step that ended the last episode and began this one has the reward and the flags of its end.
+        for column in (REWARD, TERMINATED, TRUNCATED):
+            m.outcomes[b, column] = m.last_outcomes[b, column]
+    observe(c, s, m.jobs[b], m.orders[b], 0.0, m.observations[b])
+
+
+@jit
+def keep_end(m: Batch, b: int) -> None:
+    """Keep the end of an episode, to report it beside the beginning of the next."""
+    for i in range(m.observations.shape[1]):
+        m.last_observations[b, i] = m.observations[b, i]
+    for i in range(OUTCOMES):
+        m.last_outcomes[b, i] = m.outcomes[b, i]
+
+
+@jit
+def advance(m: Batch, c: Record, s: Record, b: int) -> int:
+    """Bring one system to its next decision, or as far as it can go; returns READY or what is missing."""
+    while True:
+        if s["stage"] == RESETTING:
+            need = begin(m, c, s, b)
+            if need != READY:
+                return need
+        if s["stage"] == STEPPING or (s["number"] == 0 and c["interval"] == 0.0):
+            need = run(m, c, s, b)
+            if need != READY:
+                return need
+        if s["stage"] == STARTING:
+            show_start(m, c, s, b)
+            return READY
+        close_step(m, c, s, b)
+        if not s["done"] or c["autoreset"] != SAME_STEP:
+            return READY
+        keep_end(m, b)
+        s["stage"] = RESETTING
+
+
+# ---- entry points --------------------------------------------------------------------------------
+
+
+def _step(
+    setup: Array,
+    systems: Array,
+    jobs: Array,
+    orders: Ints,
+    chunks: Floats,
+    giants: Floats,
+    terms: Array,
+    table: Floats,
+    rules: Array,
+    actions: Floats,
+    observations: Floats,
+    last_observations: Floats,
+    outcomes: Floats,
+    last_outcomes: Floats,
+    rates: Floats,
+    records: Array,
+    first: int,
+    last: int,
+    fresh: bool,
+) -> int:
+    """Bring systems first to last-1 to their next decision.
+
+    Returns:
+        How many need something first; or -1-k if entry k of the actions is not allowed, and nothing has been done.
+
+    Args:
+        fresh: whether a new step begins, with new actions; else those that needed something go on.
+    """
+    m = Batch(
+        setup,
+        systems,
+        jobs,
+        orders,
+        chunks,
+        giants,
+        terms,
+        table,
+        rules,
+        actions,
+        observations,
+        last_observations,
+        outcomes,
+        last_outcomes,
+        rates,
+        records,
+    )
+    c = setup[0]
+    if fresh:
+        bad = first_not_allowed(m, c, first, last)
+        if bad >= 0:
+            return -1 - bad
+    waiting = 0
+    for b in range(first, last):
+        s = systems[b]
+        if fresh:
+            s["stage"] = STEPPING
+            if s["done"] and c["autoreset"] == NEXT_STEP:
+                s["stage"] = RESETTING
+            else:
+                open_step(m, b)
+                take_action(m, c, s, b)
+        elif s["status"] == READY:
+            continue
+        s["status"] = advance(m, c, s, b)
+        if s["status"] != READY:
+            waiting += 1
+    return waiting
+
+
+step = jit_entry(_step)
+
+
+def _empty(setup: Array, systems: Array, orders: Ints, chunks: Floats, outcomes: Floats, b: int) -> None:
+    """Begin an episode of system b with nobody present; whom to put in comes next."""
+    begin_episode(setup[0], systems[b], orders[b], chunks[b], outcomes[b])
+    systems[b]["stage"] = STARTING
+
+
+empty = jit_entry(_empty)
+
+
+def _put(
+    setup: Array,
+    systems: Array,
+    jobs: Array,
+    orders: Ints,
+    records: Array,
+    b: int,
+    size: float,
+    remaining: float,
+    age: float,
+    patience: float,
+) -> int:
+    """Put a job into system b that has been there for some time and has had some service; returns its slot."""
+    s = systems[b]
+    slot = enter(s, jobs[b], orders[b], size, patience)
+    job = jobs[b][slot]
+    job["remaining"] = remaining
+    job["attained"] = size - remaining
+    job["arrival"] = s["now"] - age
+    restore_order(s, jobs[b], orders[b])
+    if setup[0]["recording"]:
+        note_arrival(s, job, records[b])
+    return int(slot)
+
+
+put = jit_entry(_put)

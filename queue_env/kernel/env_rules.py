@@ -1,0 +1,208 @@
+"""The reference rules as an action: rates of all jobs present, and when they change without a job coming or going."""
+
+import numpy as np
+
+from queue_env.kernel.compile import jit, jit_apart
+from queue_env.kernel.env_crowd import backlog_without, largest
+from queue_env.kernel.env_layout import (
+    BELOW_BACKLOG,
+    BY_ARRIVAL,
+    BY_REMAINING,
+    CHOSEN,
+    FCFS,
+    LARGE_APART,
+    LARGEST_FIRST,
+    LAS,
+    LCFS,
+    MARGIN,
+    PLCFS,
+    PS,
+    PSJF,
+    RULE,
+    SJF,
+    SRPT,
+    Array,
+    Ints,
+)
+from queue_env.kernel.env_rates import (
+    choose,
+    gather_served,
+    serve_apart,
+    serve_chosen,
+    serve_first,
+    set_asked_rates,
+    stop_service,
+)
+from queue_env.kernel.layout import LOG_MARGIN, POWER_MARGIN, Record
+
+COINCIDENCE = 1e-12  # share of the backlog below which two moments count as one
+
+
+@jit_apart
+def serve_by_key(c: Record, s: Record, jobs: Array, orders: Ints, kind: int) -> None:
+    """Serve the n best by size or by arrival, without preemption or with it."""
+    for i in range(s["number"]):
+        job = jobs[orders[BY_ARRIVAL, i]]
+        job["key"] = job["size"] if kind in (PSJF, SJF) else -job["arrival"]
+        if job["was"] and kind in (SJF, LCFS):
+            job["key"] = -np.inf
+    choose(s, jobs, orders, c["servers"])
+    serve_chosen(s, jobs, orders)
+
+
+@jit_apart
+def serve_large_apart(c: Record, s: Record, jobs: Array, orders: Ints, boundary: float) -> None:
+    """Give the oldest large job a server, and the n-1 of smallest remaining size among the others one each."""
+    for i in range(s["number"]):
+        job = jobs[orders[BY_ARRIVAL, i]]
+        if job["size"] > boundary:
+            job["rate"] = 1.0
+            break
+    left = c["servers"] - 1
+    for i in range(s["number"]):
+        job = jobs[orders[BY_REMAINING, i]]
+        if left > 0 and job["size"] <= boundary:
+            job["rate"] = 1.0
+            left -= 1
+
+
+@jit
+def margin(rule: Record, size: float) -> float:
+    """Return the spare capacity that dynasplit keeps from an anchor; [D] eq. (53) is LOG_MARGIN with 2."""
+    spare = rule["b"]
+    if rule["margin"] == LOG_MARGIN:
+        return float(spare / (rule["a"] + np.log1p(size)))
+    if rule["margin"] == POWER_MARGIN:
+        return float(spare / 2.0 * (1.0 + size) ** -rule["a"])
+    return float(spare * rule["a"])
+
+
+@jit_apart
+def serve_below_backlog(c: Record, s: Record, jobs: Array, orders: Ints, rule: Record) -> None:
+    """Serve the anchor at one while the others' work is below its threshold, else not; they cross it at `switch`."""
+    anchor = s["anchor"]
+    backlog = backlog_without(s, jobs, orders, anchor)
+    threshold = rule["a"] * jobs[anchor]["size"] ** rule["b"]
+    below = s["crossed"] == 1 or backlog - threshold <= COINCIDENCE * backlog
+    serve_apart(s, jobs, orders, anchor, 1.0 if below else 0.0, c["servers"])
+    if below:
+        return
+    after = (backlog - threshold) / c["servers"]
+    for i in range(s["number"]):
+        # A completion that coincides with the crossing, but for rounding, comes first.
+        job = jobs[orders[BY_ARRIVAL, i]]
+        if job["rate"] > 0.0 and after < job["remaining"] / job["rate"] < after + COINCIDENCE * backlog:
+            after = job["remaining"] / job["rate"]
+    s["switch"] = s["now"] + after
+
+
+# ---- least attained service first ----------------------------------------------------------------
+
+
+@jit
+def sort_by_attained(s: Record, jobs: Array, orders: Ints) -> None:
+    """Sort the jobs present by attained service, into `CHOSEN`; the newest have usually the least."""
+    chosen = orders[CHOSEN]
+    number = s["number"]
+    for i in range(number):
+        slot = orders[BY_ARRIVAL, number - 1 - i]
+        attained = jobs[slot]["attained"]
+        place = i
+        while place > 0 and jobs[chosen[place - 1]]["attained"] > attained:
+            chosen[place] = chosen[place - 1]
+            place -= 1
+        chosen[place] = slot
+
+
+@jit_apart
+def serve_least_attained(c: Record, s: Record, jobs: Array, orders: Ints) -> None:
+    """Serve level after level of attained service; the next change is when a level meets the one above it."""
+    sort_by_attained(s, jobs, orders)
+    chosen = orders[CHOSEN]
+    number = s["number"]
+    left = float(c["servers"])
+    first = 0
+    below_first = 0
+    below_rate = 0.0
+    below = 0.0
+    soonest = np.inf
+    while first < number:
+        attained = jobs[chosen[first]]["attained"]
+        last = first
+        while last < number and jobs[chosen[last]]["attained"] == attained:
+            last += 1
+        rate = min(1.0, left / (last - first))
+        for i in range(first, last):
+            jobs[chosen[i]]["rate"] = rate
+        if first > 0 and below_rate > rate and (attained - below) / (below_rate - rate) < soonest:
+            soonest = (attained - below) / (below_rate - rate)
+            s["level_first"], s["level_last"] = below_first, first
+        left = max(left - rate * (last - first), 0.0)
+        if rate == 0.0:
+            break
+        below, below_rate, below_first = attained, rate, first
+        first = last
+    s["switch"] = s["now"] + soonest
+
+
+@jit_apart
+def level(s: Record, jobs: Array, orders: Ints) -> None:
+    """Let the level that has caught up with the one above it be one with it, exactly."""
+    chosen = orders[CHOSEN]
+    attained = jobs[chosen[s["level_last"]]]["attained"]
+    for i in range(s["level_first"], s["level_last"]):
+        job = jobs[chosen[i]]
+        # What has attained a hair more or less by rounding has as much less or more left.
+        job["remaining"] = max(job["remaining"] + (job["attained"] - attained), 0.0)
+        job["attained"] = attained
+
+
+# ---- rates -------------------------------------------------------------------------------------
+
+
+@jit_apart
+def apply_rule(c: Record, s: Record, rule: Record, jobs: Array, orders: Ints) -> None:
+    """Set the rates of a reference rule."""
+    kind = rule["kind"]
+    servers = c["servers"]
+    if kind == LARGE_APART:
+        serve_large_apart(c, s, jobs, orders, rule["a"])
+    elif kind == PS or s["number"] <= servers:
+        for i in range(s["number"]):
+            jobs[orders[BY_ARRIVAL, i]]["rate"] = min(1.0, servers / s["number"])
+    elif kind == FCFS:
+        serve_first(s, jobs, orders[BY_ARRIVAL], servers)
+    elif kind == SRPT:
+        serve_first(s, jobs, orders[BY_REMAINING], servers)
+    elif kind in (LCFS, PLCFS, PSJF, SJF):
+        serve_by_key(c, s, jobs, orders, kind)
+    elif kind == LAS:
+        serve_least_attained(c, s, jobs, orders)
+    elif kind == LARGEST_FIRST:
+        serve_apart(s, jobs, orders, largest(s, jobs, orders), 1.0, servers)
+    elif kind == MARGIN:
+        rate = min(1.0, rule["b"] - margin(rule, jobs[s["anchor"]]["size"]))
+        serve_apart(s, jobs, orders, s["anchor"], rate, servers)
+    elif kind == BELOW_BACKLOG:
+        serve_below_backlog(c, s, jobs, orders, rule)
+
+
+@jit
+def set_rates(c: Record, s: Record, rules: Array, jobs: Array, orders: Ints) -> None:
+    """Set the rates that the held action means for the jobs present now."""
+    s["switch"] = np.inf
+    stop_service(s, jobs, orders)
+    if c["action"] == RULE:
+        apply_rule(c, s, rules[s["rule"]], jobs, orders)
+    else:
+        set_asked_rates(c, s, jobs, orders)
+    gather_served(s, jobs, orders)
+    s["crossed"] = 0
+
+
+@jit
+def cross(s: Record, jobs: Array, orders: Ints, rule: Record) -> None:
+    """Note that the time of `switch` has come."""
+    s["crossed"] = 1
+    if rule["kind"] == LAS:
+        level(s, jobs, orders)

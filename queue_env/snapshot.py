@@ -1,0 +1,147 @@
+"""The whole state of one system between two decisions, to come back to or to go on from with other jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queue_env.config import EnvConfig
+from queue_env.distributions.checks import refuse
+from queue_env.jobs_to_come import JobsToCome
+from queue_env.kernel.env_layout import BY_ARRIVAL, BY_REMAINING, FREE, SERVED, TABLE, Batch
+from queue_env.kernel.layout import Array
+
+__all__ = ["Snapshot", "put_back", "take_snapshot"]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The state of one system; it can be pickled, and put back into any environment with the same scenario and episode.
+
+    Attributes:
+        origin: what it must agree with where it is put back.
+        system: `(1,)` scalars.
+        jobs: `(N,)` the jobs present, by job number.
+        shown: job numbers in the rows of the last observation.
+        anchor: place of the anchor among the jobs, or -1.
+        outcome: results of the last step, and costs of the episode so far.
+        chunk, giants: jobs to come that are in memory.
+        source: where the source of jobs is.
+    """
+
+    origin: dict[str, Any]
+    system: Array
+    jobs: Array
+    shown: NDArray[np.int64]
+    anchor: int
+    outcome: NDArray[np.float64]
+    chunk: NDArray[np.float64]
+    giants: NDArray[np.float64]
+    source: dict[str, Any]
+
+    @property
+    def time(self) -> float:
+        """The episode's time."""
+        return float(self.system["origin"][0] + self.system["now"][0])
+
+    @property
+    def sizes(self) -> NDArray[np.float64]:
+        """Original sizes of the jobs present, oldest first."""
+        return np.array(self.jobs["size"])
+
+    @property
+    def ages(self) -> NDArray[np.float64]:
+        """Ages of the jobs present, oldest first."""
+        return np.array(self.system["now"][0] - self.jobs["arrival"])
+
+    @property
+    def remaining(self) -> NDArray[np.float64]:
+        """Remaining sizes of the jobs present, oldest first."""
+        return np.array(self.jobs["remaining"])
+
+
+def origin_of(config: EnvConfig) -> dict[str, Any]:
+    """Return what two environments must have in common to exchange snapshots."""
+    return {
+        "scenario": config.scenario.to_dict(),
+        "episode": config.episode,
+        "big_sizes": str(config.big_sizes),
+        "decision_interval": config.decision_interval,
+        "reward": [term.name for term in config.terms],
+        "tail_range": config.tail_range,
+    }
+
+
+def take_snapshot(config: EnvConfig, memory: Batch, source: JobsToCome, b: int) -> Snapshot:
+    """Copy the state of system b."""
+    system = memory.systems[b : b + 1].copy()
+    orders, jobs = memory.orders[b], memory.jobs[b]
+    slots = orders[BY_ARRIVAL, : system["number"][0]]
+    shown = jobs["number"][orders[TABLE, : system["shown"][0]]]
+    return Snapshot(
+        origin=origin_of(config),
+        system=system,
+        jobs=jobs[slots].copy(),
+        shown=shown.copy(),
+        anchor=int(np.flatnonzero(slots == system["anchor"][0])[0]) if len(slots) else -1,
+        outcome=memory.outcomes[b].copy(),
+        chunk=memory.chunks[b].copy(),
+        giants=memory.giants[b].copy(),
+        source=source.state(),
+    )
+
+
+def check_snapshot(config: EnvConfig, memory: Batch, snapshot: object) -> Snapshot:
+    """Return what is a snapshot that can be put back.
+
+    Raises:
+        ValueError: it is none, or of another kind of environment, or has more jobs than there is room for.
+    """
+    if not isinstance(snapshot, Snapshot):
+        refuse("reset", "options['snapshot']", "a Snapshot, as snapshot() gives it", snapshot)
+    for name, allowed in origin_of(config).items():
+        if snapshot.origin[name] != allowed:
+            refuse(
+                "reset", f"{name} of options['snapshot']", f"{allowed}, that of the environment", snapshot.origin[name]
+            )
+    if len(snapshot.jobs) >= memory.jobs.shape[1]:
+        refuse(
+            "reset", "jobs in options['snapshot']", f"less than the capacity {memory.jobs.shape[1]}", len(snapshot.jobs)
+        )
+    return snapshot
+
+
+def put_back(snapshot: Snapshot, memory: Batch, b: int, *, with_jobs_to_come: bool) -> None:
+    """Set system b to a snapshot's state.
+
+    Args:
+        snapshot: the state.
+        memory: of all systems.
+        b: which one.
+        with_jobs_to_come: whether the jobs to come that are in memory are the snapshot's too.
+    """
+    s, orders, jobs = memory.systems[b], memory.orders[b], memory.jobs[b]
+    keep = ("next", "filled", "next_size", "sizes_filled", "next_giant", "giants_filled", "last_chunk", "given")
+    kept = {name: s[name] for name in keep}
+    number, capacity = len(snapshot.jobs), len(jobs)
+    memory.systems[b] = snapshot.system[0]
+    if with_jobs_to_come:
+        memory.chunks[b], memory.giants[b] = snapshot.chunk, snapshot.giants
+    else:
+        for name, value in kept.items():
+            s[name] = value
+        # The next job comes a whole gap after now.
+        s["last_arrival"] = s["base"] = s["now"]
+    memory.outcomes[b] = snapshot.outcome
+    jobs[:number] = snapshot.jobs
+    orders[BY_ARRIVAL, :number] = np.arange(number)
+    orders[BY_REMAINING, :number] = np.lexsort((snapshot.jobs["number"], snapshot.jobs["remaining"]))
+    served = np.flatnonzero(snapshot.jobs["rate"] > 0)
+    orders[SERVED, : len(served)] = served
+    orders[TABLE, : len(snapshot.shown)] = np.searchsorted(snapshot.jobs["number"], snapshot.shown)
+    s["shown"], s["free"] = len(snapshot.shown), capacity - number
+    orders[FREE, : capacity - number] = np.arange(number, capacity)[::-1]
+    s["anchor"] = snapshot.anchor

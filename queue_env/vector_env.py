@@ -1,0 +1,253 @@
+"""B queues as one Gymnasium vector environment: `QueueVectorEnv`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.utils import seeding
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import ArrayLike, NDArray
+
+from queue_env.batch import BatchOfSystems
+from queue_env.config import RENDER_MODES, EnvConfig, make_config
+from queue_env.distributions.checks import refuse
+from queue_env.env import QueueEnv, new_seed
+from queue_env.infos import infos_of_all
+from queue_env.kernel import env_layout as layout
+from queue_env.pictures import draw, picture_of
+from queue_env.snapshot import Snapshot
+from queue_env.starts import read_options
+
+__all__ = ["QueueVectorEnv"]
+
+_MODES = {
+    AutoresetMode.NEXT_STEP: layout.NEXT_STEP,
+    AutoresetMode.SAME_STEP: layout.SAME_STEP,
+    AutoresetMode.DISABLED: layout.DISABLED,
+}
+
+
+class QueueVectorEnv(VectorEnv[Any, Any, Any]):
+    """B systems in one kernel: each is, to the bit, the `QueueEnv` with the same arguments and its seed.
+
+    Args:
+        num_envs: number of systems B.
+        autoreset_mode: what happens when an episode is over: an `AutoresetMode`, or its value.
+        threads: that share the systems; results do not depend on it.
+        max_episode_steps: steps after which an episode is truncated, or None.
+        **arguments: those of `QueueEnv`.
+
+    Raises:
+        ValueError: an argument is not allowed.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
+        "render_modes": list(RENDER_MODES),
+        "render_fps": 10,
+        "autoreset_mode": AutoresetMode.NEXT_STEP,
+    }
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        threads: int = 1,
+        max_episode_steps: int | None = None,
+        **arguments: Any,
+    ) -> None:
+        self.num_envs = _whole("num_envs", num_envs)
+        try:
+            mode = AutoresetMode(autoreset_mode)
+        except ValueError:
+            refuse("environment", "autoreset_mode", f"one of {[item.value for item in AutoresetMode]}", autoreset_mode)
+        if max_episode_steps is not None:
+            _whole("max_episode_steps", max_episode_steps)
+        self.config = _config(arguments)
+        self.layout, self.actions = self.config.layout, self.config.actions
+        self.autoreset_mode = mode
+        self.metadata = type(self).metadata | {"autoreset_mode": mode}  # type: ignore[misc]
+        self.render_mode = self.config.render_mode
+        self.single_observation_space, self.single_action_space = self.layout.space(), self.actions.space()
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        threads = min(_whole("threads", threads), self.num_envs)
+        self.batch = BatchOfSystems(self.config, self.num_envs, _MODES[mode], max_episode_steps, threads)
+        self._generators: list[np.random.Generator | None] = [None] * self.num_envs
+        self._responses: list[list[float]] = [[] for _ in range(self.num_envs)]
+        self._totals = np.zeros(self.num_envs)
+        self._painter: Any = None
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode in all systems, or in those of `options["reset_mask"]`.
+
+        Args:
+            seed: s for s, s+1, ...; or one for each system; None goes on with the jobs of the last seeds.
+            options: as for `QueueEnv`, for every system that is reset; and `reset_mask`, bool `(num_envs,)`.
+
+        Raises:
+            ValueError: a seed or an option is not allowed.
+            TypeError: the reset mask is no array of bool.
+        """
+        mask = _reset_mask(options, self.num_envs)
+        seeds = _seeds(seed, self.num_envs)
+        start = read_options(self.config, self.batch.memory, options)
+        chosen = np.flatnonzero(mask).tolist()
+        fresh = {b: self._new_seed(b, seeds[b]) for b in chosen if seeds[b] is not None or not self.batch.seeded(b)}
+        self.batch.reset(chosen, fresh, start)
+        outcomes = self.batch.memory.outcomes.copy()
+        outcomes[:, (layout.ELAPSED, layout.COMPLETIONS, layout.ABANDONMENTS, layout.RESPONSE)] = 0.0
+        outcomes[:, layout.COSTS : layout.EPISODE_COSTS] = 0.0
+        for b in chosen:
+            self._responses[b] = []
+        self._totals[mask] = 0.0
+        nobody = np.zeros(self.num_envs, dtype=np.bool_)
+        return self._observation(), infos_of_all(self.config, outcomes, np.zeros_like(self._rates), mask, nobody)
+
+    def step(
+        self, actions: ArrayLike
+    ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """Hold an action in each system until its next decision.
+
+        Raises:
+            ValueError: the actions have a wrong shape or hold NaN, or an episode is over that is not reset by itself.
+        """
+        memory = self.batch.memory
+        before = memory.systems["done"] == 1
+        if not self.batch.seeded(0):
+            refuse("step", "environment", "reset first", "no episode")
+        if self.autoreset_mode == AutoresetMode.DISABLED and before.any():
+            refuse("step", "episodes", "running: reset those that are over", np.flatnonzero(before).tolist())
+        self.actions.put(actions, memory.actions)
+        self.batch.step()
+        memory = self.batch.memory
+        outcomes = memory.outcomes
+        rewards = outcomes[:, layout.REWARD].copy()
+        terminated, truncated = outcomes[:, layout.TERMINATED] > 0, outcomes[:, layout.TRUNCATED] > 0
+        infos = self._infos(before, terminated | truncated)
+        if self.render_mode is not None:
+            self._note(before)
+        return self._observation(), rewards, terminated, truncated, infos
+
+    def _infos(self, before: NDArray[np.bool_], ended: NDArray[np.bool_]) -> dict[str, Any]:
+        memory, everybody = self.batch.memory, np.ones(self.num_envs, dtype=np.bool_)
+        rates = self._rates
+        if self.autoreset_mode == AutoresetMode.NEXT_STEP and before.any():
+            rates = rates.copy()
+            rates[before] = 0.0
+        if self.autoreset_mode != AutoresetMode.SAME_STEP or not ended.any():
+            return infos_of_all(self.config, memory.outcomes, rates, everybody, ended)
+        finals = infos_of_all(self.config, memory.last_outcomes, rates, ended, ended)
+        if self.config.allocation_in_info:
+            rates = rates.copy()
+            rates[ended] = 0.0
+        infos = infos_of_all(self.config, memory.outcomes, rates, everybody, np.zeros_like(ended))
+        observations = np.full(self.num_envs, None, dtype=object)
+        for b in np.flatnonzero(ended):
+            observations[b] = self.layout.view(memory.last_observations[b].copy())
+        infos |= {"final_obs": observations, "_final_obs": ended.copy()}
+        return infos | {"final_info": finals, "_final_info": ended.copy()}
+
+    def snapshot(self, index: int) -> Snapshot:
+        """Return the whole state of a system, for `reset(options={"snapshot": ...})` here or of a `QueueEnv`."""
+        return self.batch.snapshot(index)
+
+    def records(self, index: int) -> NDArray[np.void]:
+        """Return a record of each job of a system, as `QueueEnv.records`; after a same-step reset, of the new episode."""
+        if not self.config.records:
+            refuse("records", "records", "True, given to the environment", False)
+        return self.batch.records(index)
+
+    def render(self) -> tuple[Any, ...] | None:
+        """Draw every system as it is now; a window shows the first."""
+        if self.render_mode is None:
+            gym.logger.warn("render() does nothing: make the environment with a render_mode")
+            return None
+        return tuple(self._draw(b) for b in range(1 if self.render_mode == "human" else self.num_envs))
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Close the window and end the threads."""
+        if self._painter is not None:
+            self._painter.close()
+            self._painter = None
+        self.batch.close()
+
+    @property
+    def _rates(self) -> NDArray[np.float64]:
+        return self.batch.memory.rates
+
+    def _new_seed(self, b: int, seed: int | None) -> np.random.SeedSequence:
+        if seed is not None or self._generators[b] is None:
+            self._generators[b], _ = seeding.np_random(seed)
+        generator = self._generators[b]
+        assert generator is not None
+        return new_seed(generator)
+
+    def _observation(self) -> Any:
+        return self.layout.view(self.batch.memory.observations.copy())
+
+    def _note(self, before: NDArray[np.bool_]) -> None:
+        """Keep the response times of each episode, for its picture."""
+        memory = self.batch.memory
+        for b in range(self.num_envs):
+            if before[b] or memory.last_outcomes[b, layout.REASON] > 0:
+                self._responses[b], self._totals[b] = [], 0.0
+                continue
+            served = int(memory.outcomes[b, layout.COMPLETIONS])
+            self._responses[b] += [float(memory.outcomes[b, layout.RESPONSE]) / max(served, 1)] * served
+            self._totals[b] += memory.outcomes[b, layout.REWARD]
+        if self.render_mode == "human":
+            self._draw(0)
+
+    def _draw(self, b: int) -> Any:
+        picture = picture_of(self.config, self.batch, b, self._responses[b], float(self._totals[b]))
+        self._painter, drawn = draw(self.render_mode, picture, self._painter, self.metadata["render_fps"])
+        return drawn
+
+
+def _config(arguments: dict[str, Any]) -> EnvConfig:
+    defaults = dict(QueueEnv.__init__.__kwdefaults__)
+    for name in arguments:
+        if name != "scenario" and name not in defaults:
+            raise TypeError(
+                f"QueueVectorEnv: unknown argument {name!r}; those of QueueEnv: scenario, {', '.join(defaults)}"
+            )
+    scenario = arguments.get("scenario", "high-load-2")
+    return make_config(scenario, **defaults | {k: v for k, v in arguments.items() if k != "scenario"})
+
+
+def _whole(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
+        refuse("environment", name, "an integer of at least 1", value)
+    return int(value)
+
+
+def _seeds(seed: Any, count: int) -> list[int | None]:
+    if seed is None:
+        return [None] * count
+    if isinstance(seed, int | np.integer):
+        return [int(seed) + i for i in range(count)]
+    seeds = list(seed)
+    if len(seeds) != count:
+        refuse("reset", "number of seeds", str(count), len(seeds))
+    return seeds
+
+
+def _reset_mask(options: Mapping[str, Any] | None, count: int) -> NDArray[np.bool_]:
+    if options is None or "reset_mask" not in options:
+        return np.ones(count, dtype=np.bool_)
+    mask = options["reset_mask"]
+    if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
+        raise TypeError(f"reset: options['reset_mask'] must be a NumPy array of bool, got {mask!r}")
+    if mask.shape != (count,) or not mask.any():
+        refuse("reset", "options['reset_mask']", f"of shape ({count},) with at least one True", mask)
+    return mask.copy()
