@@ -29,8 +29,10 @@ bench: .venv/test-ready
 	$(BIN)/python -m pip install --quiet --editable ".[plot]"
 	touch $@
 
+# PyTorch first and by itself, so that its build for the CPU is taken where there is one.
 .venv/test-ready: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet torch==2.13.0
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	touch $@ .venv/demo-ready
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ class BatchOfSystems:
         self.memory = _allocate(config, count, autoreset, most_steps)
         self._sources: list[JobsToCome | None] = [None] * count
         bounds = np.linspace(0, count, threads + 1).astype(int).tolist()
-        self._parts = list(zip(bounds[:-1], bounds[1:], strict=True))
+        self._parts = list(pairwise(bounds))
         self._pool: ThreadPoolExecutor | None = None
 
     # ---- episodes --------------------------------------------------------------------------------
@@ -128,10 +129,7 @@ class BatchOfSystems:
         Raises:
             ValueError: an action is NaN, or no rule; then nothing has been done.
         """
-        if self.threads == 1:
-            waiting = step(*self.memory, 0, self.count, True)
-        else:
-            waiting = self._step_in_threads()
+        waiting = step(*self.memory, 0, self.count, True) if self.threads == 1 else self._step_in_threads()
         if waiting:
             if waiting < 0:
                 self._refuse(-1 - waiting)
@@ -208,7 +206,8 @@ class BatchOfSystems:
     def present(self, b: int) -> NDArray[np.void]:
         """Return the jobs present in system b, by job number, as `JOB` records."""
         system = self.memory.systems[b]
-        return self.memory.jobs[b][self.memory.orders[b, layout.BY_ARRIVAL, : system["number"]]].copy()
+        slots = self.memory.orders[b, layout.BY_ARRIVAL, : system["number"]]
+        return np.array(self.memory.jobs[b][slots])
 
     def close(self) -> None:
         """End the threads."""

@@ -33,9 +33,9 @@ class QueueEnv(gym.Env[Any, Any]):
 
     ## Description
     Jobs arrive at a queue with n servers of speed one. Each has a size, the work it needs, and possibly a patience,
-    after which it leaves unserved. At every event (an arrival, a completion, an abandonment) the agent sets the rate v_j
-    of each job, with 0 <= v_j <= 1 and a sum of at most n; preemption loses no work. What counts is the response time of
-    the jobs, by default its tail: the cost of a job is that of the tail score, whose mean over jobs is
+    after which it leaves unserved. At every event (an arrival, a completion, an abandonment) the agent sets the rate
+    v_j of each job, with 0 <= v_j <= 1 and a sum of at most n; preemption loses no work. What counts is the response
+    time of the jobs, by default its tail: the cost of a job is that of the tail score, whose mean over jobs is
     1/ln(t1/t0) ∫ P[T>t]/P[S>ct] dt/t over t0 <= t <= t1, and c = min(1, n(1-ρ)).
 
     ## Action Space
@@ -67,8 +67,8 @@ class QueueEnv(gym.Env[Any, Any]):
     `flat` is a float32 `Box`, the system's features first, then K rows of a job each; work, time and counts are
     compressed to ln(1 + x), work and time in units of the mean size. `dict` has the same as raw float64 boxes by name.
     `compact` has the system's features, a row of the anchor and n+1 rows of the jobs of smallest remaining size, each
-    with `remaining`, `size`, `age`, `anchor`, `present`. The rows are in SRPT order. If more than K jobs are present, the
-    table holds the anchor, the largest, the newest, the n oldest, and then those of smallest remaining size. With
+    with `remaining`, `size`, `age`, `anchor`, `present`. The rows are in SRPT order. If more than K jobs are present,
+    the table holds the anchor, the largest, the newest, the n oldest, and then those of smallest remaining size. With
     `size_knowledge="unknown"` sizes and what tells of them are left out, and the rows are in order of arrival.
 
     ## Rewards
@@ -84,9 +84,9 @@ class QueueEnv(gym.Env[Any, Any]):
     | `abandon` | one, if it leaves unserved | jobs |
 
     ## Starting State
-    An empty system; the first observation is at the first arrival. A `big-job` episode starts with one job, whose size x
-    is log-uniform over `big_sizes`; later sizes are at most x; all costs are weighted by f(x)/q(x), with the densities f
-    of sizes and q of x, and by P[S<=x] once more at every later arrival.
+    An empty system; the first observation is at the first arrival. A `big-job` episode starts with one job, whose size
+    x is log-uniform over `big_sizes`; later sizes are at most x; all costs are weighted by f(x)/q(x), with the
+    densities f of sizes and q of x, and by P[S<=x] once more at every later arrival.
 
     ## Episode End
     Termination: in a `big-job` episode, the system is empty. Truncation: `jobs` jobs have left; `horizon` is reached;
@@ -122,9 +122,9 @@ class QueueEnv(gym.Env[Any, Any]):
         records: whether `records()` has a record of every job.
         render_mode: `"ansi"`, `"rgb_array"`, `"human"` or None.
 
-    Options of `reset`: `workload` (a `Workload`, for this episode), `jobs` (jobs present at the start: mappings with `size`
-    and possibly `remaining`, `age`, `patience`, `anchor`), `snapshot` (of `snapshot()`; it goes on with the same jobs, or
-    with others if a seed is given), `job` (one more that arrives at the start: `size`, `patience`).
+    Options of `reset`: `workload` (a `Workload`, for this episode), `jobs` (jobs present at the start: mappings with
+    `size` and possibly `remaining`, `age`, `patience`, `anchor`), `snapshot` (of `snapshot()`; it goes on with the same
+    jobs, or with others if a seed is given), `job` (one more that arrives at the start: `size`, `patience`).
 
     Raises:
         ValueError: an argument is not allowed.
@@ -136,7 +136,10 @@ class QueueEnv(gym.Env[Any, Any]):
     * v0: initial version.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": list(RENDER_MODES), "render_fps": 10}
+    metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
+        "render_modes": list(RENDER_MODES),
+        "render_fps": 10,
+    }
 
     def __init__(
         self,
@@ -224,8 +227,8 @@ class QueueEnv(gym.Env[Any, Any]):
     def records(self) -> NDArray[np.void]:
         """Return a record of each job that has arrived in this episode, by job number; needs `records=True`.
 
-        Fields: arrival_time, size, start_time, departure_time, waiting_time, outcome (0 served, 1 abandoned, 2 present);
-        times count from the episode's start, NaN where there is none.
+        Fields: arrival_time, size, start_time, departure_time, waiting_time, outcome (0 served, 1 abandoned,
+        2 present); times count from the episode's start, NaN where there is none.
         """
         if not self.config.records:
             refuse("records", "records", "True, given to the environment", False)
@@ -260,7 +263,7 @@ class QueueEnv(gym.Env[Any, Any]):
 
     def _note(self, outcome: list[float]) -> None:
         served = int(outcome[layout.COMPLETIONS])
-        self._responses += [outcome[layout.RESPONSE] / served] * served
+        self._responses += [outcome[layout.RESPONSE] / max(served, 1)] * served
         self._total += outcome[layout.REWARD]
         self._show()
 

@@ -83,7 +83,7 @@ def infos_of_all(
     everybody = bool(chosen.all())
 
     def put(into: dict[str, Any], name: str, column: NDArray[np.float64], kind: type = float) -> None:
-        values = column.astype(kind)  # a copy
+        values: NDArray[Any] = column.astype(kind)  # a copy
         if not everybody:
             values[~chosen] = 0
         into[name], into[f"_{name}"] = values, chosen.copy()
@@ -106,7 +106,7 @@ def infos_of_all(
 def _ends(config: EnvConfig, outcomes: NDArray[np.float64], ended: NDArray[np.bool_]) -> dict[str, Any]:
     reasons = np.full(len(ended), None, dtype=object)
     columns: dict[str, Any] = {}
-    for b in np.flatnonzero(ended):
+    for b in np.flatnonzero(ended).tolist():
         outcome = outcomes[b].tolist()
         reasons[b] = layout.REASONS[int(outcome[layout.REASON])]
         _collect(columns, summary_of(config, outcome), b, len(ended))

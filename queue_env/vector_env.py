@@ -162,7 +162,7 @@ class QueueVectorEnv(VectorEnv[Any, Any, Any]):
         return self.batch.snapshot(index)
 
     def records(self, index: int) -> NDArray[np.void]:
-        """Return a record of each job of a system, as `QueueEnv.records`; after a same-step reset, of the new episode."""
+        """Return a record of each job of a system; after a same-step reset, of the new episode."""
         if not self.config.records:
             refuse("records", "records", "True, given to the environment", False)
         return self.batch.records(index)
@@ -215,7 +215,7 @@ class QueueVectorEnv(VectorEnv[Any, Any, Any]):
 
 
 def _config(arguments: dict[str, Any]) -> EnvConfig:
-    defaults = dict(QueueEnv.__init__.__kwdefaults__)
+    defaults = dict(QueueEnv.__init__.__kwdefaults__ or {})
     for name in arguments:
         if name != "scenario" and name not in defaults:
             raise TypeError(

@@ -14,11 +14,8 @@ from queue_env.kernel.env_layout import (
     COST_TAIL,
     COST_WAIT,
     COSTS,
-    Array,
-    Floats,
-    Ints,
 )
-from queue_env.kernel.layout import Record
+from queue_env.kernel.layout import Array, Floats, Ints, Record
 
 SHIFT = 52 - COST_BITS
 BELOW = (1 << SHIFT) - 1

@@ -3,8 +3,13 @@
 import numpy as np
 
 from queue_env.kernel.compile import jit, jit_apart
-from queue_env.kernel.env_layout import BY_ARRIVAL, BY_REMAINING, FREE, SERVED, Array, Ints
-from queue_env.kernel.layout import Record
+from queue_env.kernel.env_layout import (
+    BY_ARRIVAL,
+    BY_REMAINING,
+    FREE,
+    SERVED,
+)
+from queue_env.kernel.layout import Array, Ints, Record
 
 
 @jit

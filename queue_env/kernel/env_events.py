@@ -55,15 +55,22 @@ from queue_env.kernel.env_layout import (
     TRUNCATED,
     WEIGHT,
     WORKLOAD_OVER,
-    Array,
     Batch,
-    Floats,
-    Ints,
 )
 from queue_env.kernel.env_rates import between
 from queue_env.kernel.env_rules import cross, set_rates
 from queue_env.kernel.env_view import observe
-from queue_env.kernel.layout import ABANDONED, FRACTIONAL_CLOCK, NO_CLOCK, PRESENT, QUEUE_CLOCK, Record
+from queue_env.kernel.layout import (
+    ABANDONED,
+    FRACTIONAL_CLOCK,
+    NO_CLOCK,
+    PRESENT,
+    QUEUE_CLOCK,
+    Array,
+    Floats,
+    Ints,
+    Record,
+)
 from queue_env.kernel.layout import SERVED as LEFT_SERVED
 
 HUGE = np.finfo(np.float64).max
@@ -372,7 +379,7 @@ def first_not_allowed(m: Batch, c: Record, first: int, last: int) -> int:
         for i in range(width):
             value = m.actions[b, i]
             if np.isnan(value) or (c["action"] == RULE and not (0.0 <= value < rules and value == np.floor(value))):
-                return b * width + i
+                return int(b * width + i)
     return -1
 
 
@@ -542,8 +549,8 @@ def _step(
     Returns:
         How many need something first; or -1-k if entry k of the actions is not allowed, and nothing has been done.
 
-    Args:
-        fresh: whether a new step begins, with new actions; else those that needed something go on.
+    With `fresh`, a new step begins, with new actions; else those that needed something go on. The arrays are those of
+    `Batch`, in its order.
     """
     m = Batch(
         setup,

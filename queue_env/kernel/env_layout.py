@@ -3,11 +3,11 @@
 All that a system knows between two decisions lies in its rows, so copying them is a snapshot.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from queue_env.kernel.layout import Array, Floats, Ints, _record
+from queue_env.kernel.layout import Array, Floats, Ints, record_type
 
 # ---- what stands between a system and its next decision ------------------------------------------
 READY = 0
@@ -113,25 +113,25 @@ LIMIT = 1e18  # observed values are cut here
 TINY = 1e-12  # a rate, or unused capacity, below this is none
 FAR = 2.0**20  # when the clock reads more, it is set to zero
 
-SETUP = _record(
+SETUP = record_type(
     "spare unit interval horizon reward_scale table_low table_high",
     "servers slots rows features action view conserving known symmetric clock episode jobs most_steps autoreset terms "
     "table_first recording reporting",
 )
-ENV = _record(
+ENV = record_type(
     # clock: time = origin + now; an arrival comes at base + its time in the chunk
     "now origin base last_arrival decided decide_at ends switch asked weight factor largest_allowed "
     "response_sum slowdown_sum response_max number_area cost0 cost1 cost2 cost3 cost4 cost5 cost6 cost7",
     "number arrived free served anchor rule next filled next_size sizes_filled next_giant giants_filled last_chunk "
     "given stage status done steps completed abandoned crossed shown chosen level_first level_last",
 )
-JOB = _record(
+JOB = record_type(
     "size remaining attained arrival rate desired patience key busy_time started log_size",
     "number was mark",
 )
-TERM = _record("weight number", "kind")
-RULES = _record("a b", "kind margin")
-RECORD = _record("arrival_time size start_time departure_time waiting_time", "outcome")
+TERM = record_type("weight number", "kind")
+RULES = record_type("a b", "kind margin")
+RECORD = record_type("arrival_time size start_time departure_time waiting_time", "outcome")
 
 
 class Batch(NamedTuple):
@@ -184,7 +184,7 @@ def allocate_batch(
     entries: int,
     raw: bool,
     slots: int,
-    **tables: Array,
+    **tables: Any,
 ) -> Batch:
     """Allocate B empty systems.
 

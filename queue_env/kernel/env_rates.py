@@ -12,10 +12,8 @@ from queue_env.kernel.env_layout import (
     PRIORITY,
     SERVED,
     TINY,
-    Array,
-    Ints,
 )
-from queue_env.kernel.layout import Record
+from queue_env.kernel.layout import Array, Ints, Record
 
 MOST_STEPS = 100
 

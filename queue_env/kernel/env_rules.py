@@ -21,8 +21,6 @@ from queue_env.kernel.env_layout import (
     RULE,
     SJF,
     SRPT,
-    Array,
-    Ints,
 )
 from queue_env.kernel.env_rates import (
     choose,
@@ -33,7 +31,7 @@ from queue_env.kernel.env_rates import (
     set_asked_rates,
     stop_service,
 )
-from queue_env.kernel.layout import LOG_MARGIN, POWER_MARGIN, Record
+from queue_env.kernel.layout import LOG_MARGIN, POWER_MARGIN, Array, Ints, Record
 
 COINCIDENCE = 1e-12  # share of the backlog below which two moments count as one
 

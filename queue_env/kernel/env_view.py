@@ -11,11 +11,8 @@ from queue_env.kernel.env_layout import (
     LIMIT,
     RAW,
     TABLE,
-    Array,
-    Floats,
-    Ints,
 )
-from queue_env.kernel.layout import NO_CLOCK, Record
+from queue_env.kernel.layout import NO_CLOCK, Array, Floats, Ints, Record
 
 
 @jit

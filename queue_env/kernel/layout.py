@@ -77,18 +77,19 @@ SMALL = 32  # up to so many servers, those in service lie in one sorted array
 MANY = 64  # up to so many jobs, the next anchor is found by looking at all of them; with more, in a heap
 
 
-def _record(floats: str, ints: str) -> np.dtype[np.void]:
+def record_type(floats: str, ints: str) -> np.dtype[np.void]:
+    """Return the type of records with these fields, named in two strings."""
     return np.dtype([(name, "f8") for name in floats.split()] + [(name, "i8") for name in ints.split()])
 
 
-ENTRY = _record("key", "tie slot")
-JOB = _record(
+ENTRY = record_type("key", "tie slot")
+JOB = record_type(
     # arrival, since (in the queue), started, clock_since: times relative to the origin
     "size remaining arrival since started waited key patience clock_since clock_rate",
     "number epoch where child sibling previous level",
 )
-LEVEL = _record("attained since rate idle", "count root below above")
-SYSTEM = _record(
+LEVEL = record_type("attained since rate idle", "count root below above")
+SYSTEM = record_type(
     # clock: absolute time = origin + (origin_low + now); a chunk's time + shift + shift_low is relative to the origin
     "now elapsed origin origin_low shift shift_low last_arrival last_given horizon "
     # model
@@ -108,12 +109,12 @@ SYSTEM = _record(
     "counted_from counted_to pending rows recording "
     "window_from window_to window_served window_served_end window_state",
 )
-STATS = _record(
+STATS = record_type(
     "response_sum response_square_sum response_max slowdown_sum slowdown_square_sum slowdown_max "
     "waiting_sum waiting_square_sum size_sum abandoned_time_sum",
     "counted served abandoned present waited",
 )
-RECORD = _record("start_time departure_time waiting_time", "outcome")
+RECORD = record_type("start_time departure_time waiting_time", "outcome")
 
 
 class Memory(NamedTuple):
