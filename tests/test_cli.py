@@ -167,6 +167,12 @@ def test_bench_prints_the_rows_it_gets(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked == [{"jobs": 300_000, "quick": True}, {"jobs": 2_000_000, "quick": False}]
 
 
+def test_bench_times_the_environments() -> None:
+    rows = run_json("bench", "--environments", "--quick")["rows"]
+    assert rows[0]["environment"] == "CartPole-v1"
+    assert all(row["steps_per_second"] > 0 for row in rows)
+
+
 # ---- simulate -------------------------------------------------------------------------------------
 
 

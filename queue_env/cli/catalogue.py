@@ -62,20 +62,31 @@ def theory(
 def bench(
     jobs: options.BenchJobs = "2e6",
     quick: options.Quick = False,
+    environments: options.Environments = False,
     as_json: options.Json = False,
 ) -> None:
-    """Measure the speed of the simulator on this machine, in jobs per second.
+    """Measure the speed of the simulator on this machine, in jobs per second; or of the environments, in steps.
 
     Example: queue-env bench --quick
     """
     count = parse_count("--jobs", jobs)
-    from queue_env.bench import run_bench
-
-    rows = run_bench(jobs=count, quick=quick)
+    rows = _time_environments(quick) if environments else _time_simulator(count, quick)
     if as_json:
         typer.echo(json_text("bench", jobs=count, rows=rows))
     else:
         print_tables([_table("Speed", rows)])
+
+
+def _time_simulator(jobs: int, quick: bool) -> list[dict[str, Any]]:
+    from queue_env.bench import run_bench
+
+    return run_bench(jobs=jobs, quick=quick)
+
+
+def _time_environments(quick: bool) -> list[dict[str, Any]]:
+    from queue_env.bench_env import run_env_bench
+
+    return run_env_bench(seconds=0.2 if quick else 2.0)
 
 
 def _table(title: str, rows: list[dict[str, Any]]) -> Table:

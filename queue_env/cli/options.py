@@ -101,3 +101,6 @@ Json: TypeAlias = Annotated[
 ]
 BenchJobs: TypeAlias = Annotated[str, typer.Option(metavar="COUNT", help="Jobs of each run, such as 2e6.")]
 Quick: TypeAlias = Annotated[bool, typer.Option("--quick", help="Fewer cases.")]
+Environments: TypeAlias = Annotated[
+    bool, typer.Option("--environments", help="Time the Gymnasium environments in place of the simulator.")
+]
