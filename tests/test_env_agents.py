@@ -18,7 +18,10 @@ SIZES: dict[str, dict[str, Any]] = {
 LOAD, JOBS = 0.8, 300
 CASES = [(action, name) for action in ("rule", "allocation", "priority", "anchor") for name in expressible(action)]
 ON_SERVERS = [
-    (action, name, servers) for action, name in CASES for servers in (1, 2, 4, 10) if (name, servers) != ("thresh-split", 1)
+    (action, name, servers)
+    for action, name in CASES
+    for servers in (1, 2, 4, 10)
+    if (name, servers) != ("thresh-split", 1)
 ]
 NEED_ALL_JOBS = ("thresh-split", "psjf", "sjf", "lcfs", "plcfs", "ps")
 """Of the agents that act by job, those that may need a row beyond the table."""

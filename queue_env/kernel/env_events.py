@@ -207,7 +207,7 @@ def depart(
         s["abandoned"] += 1
     if c["recording"]:
         record = records[job["number"]]
-        record["start_time"] = job["started"] if how == LEFT_SERVED else np.nan
+        record["start_time"] = job["started"]
         record["departure_time"] = s["origin"] + s["now"]
         record["waiting_time"] = max(response - job["busy_time"], 0.0)
         record["outcome"] = how
