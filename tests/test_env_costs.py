@@ -22,7 +22,7 @@ SLOTS = 16
 
 
 def projection(desired: ArrayLike, servers: int) -> NDArray[np.float64]:
-    """The point of {0 <= v <= 1, sum <= n} nearest to finite desired rates: exact, from the multiplier's breakpoints."""
+    """The point of {0 <= v <= 1, sum <= n} nearest to finite desired rates, exactly, from breakpoints."""
     exact = [Fraction(a) for a in np.asarray(desired, np.float64).tolist()]
 
     def rates(multiplier: Fraction) -> list[Fraction]:
