@@ -19,6 +19,7 @@ from baselines.split import Split
 from baselines.srpt import SRPT
 from baselines.thresh_split import ThreshSplit
 from queue_env.action import KINDS
+from queue_env.config import NOT_AS_RULES
 from queue_env.distributions.checks import refuse
 from queue_env.plan import Source, make_plan, reference_policies
 from queue_env.rules import PAPER_D, PAPER_I, POLICIES, OnePolicy, PolicyInfo, parse_policy
@@ -178,10 +179,6 @@ _CLASSES: tuple[type[Agent], ...] = (
     LCFS,
     PLCFS,
 )
-_NO_AGENTS = {
-    "super-server": "it is one server of speed n, and no allocation of n servers does the same",
-    "loss-priority": "it turns jobs away, and the environment admits every job",
-}
 
 AGENTS: dict[str, type[Agent]] = {agent.name: agent for agent in _CLASSES}
 """The agent of each policy that can act in the environment, in the order of `REGISTRY`."""
@@ -206,8 +203,8 @@ def make_agent(policy: OnePolicy, env: Any) -> Agent:
         >>> action, _ = agent.predict(env.reset(seed=1)[0])
     """
     parsed = parse_policy(policy)
-    if parsed.name in _NO_AGENTS:
-        allowed = f"one of {', '.join(AGENTS)}; {parsed.name} has no agent, for {_NO_AGENTS[parsed.name]}"
+    if parsed.name in NOT_AS_RULES:
+        allowed = f"one of {', '.join(AGENTS)}; {parsed.name} has no agent, for {NOT_AS_RULES[parsed.name]}"
         refuse("make_agent", "policy", allowed, policy)
     if parsed.user is not None:
         refuse("make_agent", "policy", f"one of {', '.join(AGENTS)}, not a policy of your own", parsed.name)

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from queue_env._version import __version__
-from queue_env.registration import register_environments
+from queue_env.registration import register_when_gymnasium_is_there
 
 if TYPE_CHECKING:
     from queue_env.comparison import Comparison
@@ -73,4 +73,4 @@ def __dir__() -> list[str]:
     return __all__
 
 
-register_environments()
+register_when_gymnasium_is_there()

@@ -15,7 +15,7 @@ from queue_env.config import EPISODES, EnvConfig
 from queue_env.distributions.checks import refuse
 from queue_env.jobs_to_come import CHUNK, GIANTS, JobsToCome
 from queue_env.kernel import env_layout as layout
-from queue_env.kernel.env_events import empty, step
+from queue_env.kernel.env_events import check_actions, empty, step
 from queue_env.kernel.layout import NO_CLOCK
 from queue_env.settings import Setting
 from queue_env.snapshot import Snapshot, put_back, take_snapshot
@@ -76,6 +76,7 @@ class BatchOfSystems:
             seeds: for those whose jobs are to come from a new stream.
             start: how to start, or None for an empty system.
         """
+        self._make_room(self.config.capacity)
         systems, memory = self.memory.systems, self.memory
         for b in chosen:
             if b in seeds:
@@ -105,8 +106,9 @@ class BatchOfSystems:
         if start.snapshot is not None:
             if with_jobs_to_come:
                 source.restore(start.snapshot.source)
-            put_back(start.snapshot, memory, b, with_jobs_to_come=with_jobs_to_come)
-        put_jobs(self.config, memory, b, start)
+            self._make_room(int(start.snapshot.system["arrived"][0]) + self.config.capacity)
+            put_back(start.snapshot, self.memory, b, with_jobs_to_come=with_jobs_to_come)
+        put_jobs(self.config, self.memory, b, start)
         nobody = memory.systems[b]["number"] == 0 and self.config.episode == "big-job"
         memory.systems[b]["done"] = 0
         memory.systems[b]["stage"] = layout.RESETTING if nobody else layout.STARTING
@@ -136,26 +138,16 @@ class BatchOfSystems:
             self._finish(waiting)
 
     def _step_in_threads(self) -> int:
-        actions = self.memory.actions
-        if np.isnan(actions).any() or self.config.action == "rule":
-            # An action that is not allowed must be found before any part has begun.
-            bad = self._first_bad()
-            if bad >= 0:
-                return -1 - bad
+        # An action that is not allowed must be found before any part has begun.
+        memory = self.memory
+        bad = check_actions(memory.setup, memory.systems, memory.rules, memory.actions)
+        if bad >= 0:
+            return -1 - int(bad)
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.threads - 1, thread_name_prefix="queue-env")
         others = [self._pool.submit(step, *self.memory, *part, True) for part in self._parts[1:]]
         first = step(*self.memory, *self._parts[0], True)
         return int(first + sum(other.result() for other in others))
-
-    def _first_bad(self) -> int:
-        actions, systems = self.memory.actions, self.memory.systems
-        bad = np.isnan(actions)
-        if self.config.action == "rule":
-            bad |= (actions != np.floor(actions)) | (actions < 0) | (actions >= len(self.config.rules))
-        if self.memory.setup["autoreset"][0] == layout.NEXT_STEP:
-            bad[systems["done"] == 1] = False
-        return int(np.flatnonzero(bad)[0]) if bad.any() else -1
 
     def _refuse(self, entry: int) -> None:
         b, i = divmod(entry, self.memory.actions.shape[1])

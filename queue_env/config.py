@@ -12,18 +12,21 @@ from queue_env import action as actions
 from queue_env import observation as observations
 from queue_env.distributions.checks import positive, refuse
 from queue_env.kernel import env_layout
-from queue_env.reward import TailCost, Term, parse_reward, tail_cost
+from queue_env.reward import SMALLEST_TAIL, TailCost, Term, parse_reward, tail_cost
 from queue_env.rules import POLICIES, parse_policy
 from queue_env.scenarios import Scenario, scenario
 from queue_env.settings import Setting, set_up
 
-__all__ = ["EPISODES", "RENDER_MODES", "EnvConfig", "make_config"]
+__all__ = ["EPISODES", "NOT_AS_RULES", "RENDER_MODES", "EnvConfig", "make_config", "whole"]
 
 EPISODES = {"jobs": env_layout.JOBS, "horizon": env_layout.HORIZON, "big-job": env_layout.BIG_JOB}
 RENDER_MODES = ("ansi", "rgb_array", "human")
-NOT_AS_RULES = ("super-server", "loss-priority")  # they are no allocations of n servers among the jobs present
+NOT_AS_RULES = {
+    "super-server": "it is one server of speed n, and no allocation of n servers does the same",
+    "loss-priority": "it turns jobs away, and the environment admits every job",
+}
+"""The policies that are no allocations of n servers among the jobs present, and why."""
 BLIND_RULES = ("fcfs", "lcfs", "plcfs", "ps", "las")
-SMALLEST_TAIL = 1e-9  # beyond a size, or a bound on the tail, of such a probability nothing is weighted
 
 
 @dataclass(frozen=True)
@@ -129,6 +132,8 @@ def make_config(
     Raises:
         ValueError: an argument is not allowed; names it, its value and what is allowed.
     """
+    if not isinstance(overrides, Mapping | None):
+        refuse("environment", "overrides", "a mapping of fields of the scenario, or None", overrides)
     made = scenario(source, **dict(overrides or {}))
     _among("action", action, actions.KINDS)
     _among("observation", observation, observations.KINDS)
@@ -167,7 +172,7 @@ def make_config(
         reward_scale=positive("environment", "reward_scale", reward_scale),
         tail_range=_range("tail_range", tail_range),
         episode=episode,
-        jobs=_whole("jobs", jobs, 1),
+        jobs=whole("jobs", jobs, 1),
         horizon=positive("environment", "horizon", horizon),
         big_sizes=_big_sizes(made, big_sizes) if episode == "big-job" else (math.nan, math.nan),
         slots=rows,
@@ -190,7 +195,8 @@ def _among(name: str, value: object, allowed: Any) -> None:
         refuse("environment", name, f"one of {', '.join(allowed)}", value)
 
 
-def _whole(name: str, value: Any, least: int) -> int:
+def whole(name: str, value: Any, least: int) -> int:
+    """Return an argument as an int; a ValueError unless it is a whole number that is large enough."""
     if isinstance(value, bool) or not hasattr(value, "__index__") or value < least:
         refuse("environment", name, f"an integer of at least {least}", value)
     return int(value)
@@ -214,13 +220,13 @@ def _slots(value: int | None, servers: int, action: str) -> int:
     if value is None:
         return max(16, 2 * servers + 3)
     least = 2 * servers + 3 if action in ("allocation", "priority") else 4
-    return _whole("slots", value, least)
+    return whole("slots", value, least)
 
 
 def _capacity(value: int | None, servers: int, slots: int) -> int:
     if value is None:
         return max(1000, 10 * servers, slots)
-    return _whole("capacity", value, max(servers + 1, slots))
+    return whole("capacity", value, max(servers + 1, slots))
 
 
 def _big_sizes(made: Scenario, value: Sequence[float] | None) -> tuple[float, float]:

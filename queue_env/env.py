@@ -194,7 +194,8 @@ class QueueEnv(gym.Env[Any, Any]):
         self._over = False
         self._responses, self._total = [], 0.0
         self._show()
-        return self._observation(), info_of_one(self.config, self._start_outcome(), np.zeros(self.config.slots))
+        outcome = self.batch.memory.outcomes[0].tolist()
+        return self._observation(), info_of_one(self.config, outcome, np.zeros(self.config.slots))
 
     def step(self, action: ArrayLike) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Hold an action until the next decision.
@@ -252,14 +253,6 @@ class QueueEnv(gym.Env[Any, Any]):
 
     def _observation(self) -> Any:
         return self.layout.view(self.batch.memory.observations[0].copy())
-
-    def _start_outcome(self) -> list[float]:
-        """The outcome of a reset: no time has passed, and nothing has been paid."""
-        outcome: list[float] = self.batch.memory.outcomes[0].tolist()
-        for column in (layout.ELAPSED, layout.COMPLETIONS, layout.ABANDONMENTS, layout.RESPONSE, layout.REASON):
-            outcome[column] = 0.0
-        outcome[layout.COSTS : layout.EPISODE_COSTS] = [0.0] * layout.MOST_TERMS
-        return outcome
 
     def _note(self, outcome: list[float]) -> None:
         served = int(outcome[layout.COMPLETIONS])

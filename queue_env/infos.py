@@ -44,14 +44,8 @@ def info_of_one(config: EnvConfig, outcome: list[float], rates: NDArray[np.float
         outcome: its outcomes, as a list.
         rates: `(slots,)` the executed allocation.
     """
-    info: dict[str, Any] = {
-        "dt": outcome[layout.ELAPSED],
-        "time": outcome[layout.TIME],
-        "completions": int(outcome[layout.COMPLETIONS]),
-        "abandonments": int(outcome[layout.ABANDONMENTS]),
-        "response_time": outcome[layout.RESPONSE],
-        "cost": {term.name: outcome[layout.COSTS + i] for i, term in enumerate(config.terms)},
-    }
+    info: dict[str, Any] = {name: kind(outcome[column]) for name, column, kind in _NUMBERS}
+    info["cost"] = {term.name: outcome[layout.COSTS + i] for i, term in enumerate(config.terms)}
     if config.episode == "big-job":
         info["weight"] = outcome[layout.WEIGHT]
     if config.allocation_in_info:

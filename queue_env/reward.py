@@ -56,7 +56,7 @@ _KINDS = {
     "abandon": _Kind(env_layout.COST_ABANDON, "abandon"),
 }
 
-_SMALLEST_TAIL = 1e-9  # times where F̄(ct) is below this are out of reach, and would only cost digits
+SMALLEST_TAIL = 1e-9  # times where F̄(ct) is below this are out of reach, and would only cost digits
 _NODES, _WEIGHTS = special.roots_legendre(16)
 _BLOCK = 1 << 15  # intervals integrated at once, to save memory
 _SHIFT = 52 - env_layout.COST_BITS  # a double's bits, shifted, are the number of its bin
@@ -221,10 +221,10 @@ def tail_cost(scenario: Scenario, tail_range: Sequence[float] = (1.0, 1e4)) -> T
         refuse("tail_cost", "tail_range[1]", f"> tail_range[0] = {low!r}", high)
     sizes = scenario.sizes
     # A few digits short of it, so that c times the end is not rounded up to an atom, where the tail may be zero.
-    last = float(sizes.tail_quantile(_SMALLEST_TAIL)) / scenario.c * (1 - _INSIDE)
+    last = float(sizes.tail_quantile(SMALLEST_TAIL)) / scenario.c * (1 - _INSIDE)
     t0, t1 = low * sizes.mean, min(high * sizes.mean, last)
     if t0 >= t1:
-        bound = f"< {last / sizes.mean:.6g} mean service times, where F̄(ct) comes down to {_SMALLEST_TAIL:g}"
+        bound = f"< {last / sizes.mean:.6g} mean service times, where F̄(ct) comes down to {SMALLEST_TAIL:g}"
         refuse("tail_cost", "tail_range[0]", bound, low)
     return TailCost(t0, t1, scenario.c, sizes)
 
@@ -296,7 +296,7 @@ class TailCost:
 
     def _slope(self, t: FloatArray) -> FloatArray:
         """1/(ln(t1/t0)·t·F̄(ct)), wherever t lies."""
-        tail = np.maximum(self.sizes.tail(self.c * t), _SMALLEST_TAIL)  # rounding may lead beyond the support
+        tail = np.maximum(self.sizes.tail(self.c * t), SMALLEST_TAIL)  # rounding may lead beyond the support
         return np.asarray(1 / (math.log(self.t1 / self.t0) * t * tail))
 
     @cached_property

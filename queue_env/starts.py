@@ -71,6 +71,8 @@ def read_options(config: EnvConfig, memory: Batch, options: Mapping[str, Any] | 
     Raises:
         ValueError: an option is unknown, or its value not allowed.
     """
+    if not isinstance(options, Mapping | None):
+        refuse("reset", "options", "a mapping, or None", options)
     given = {name: value for name, value in (options or {}).items() if name != "reset_mask"}
     for name in given:
         if name not in ("workload", "snapshot", "jobs", "job"):

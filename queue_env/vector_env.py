@@ -13,7 +13,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
 from queue_env.batch import BatchOfSystems
-from queue_env.config import RENDER_MODES, EnvConfig, make_config
+from queue_env.config import RENDER_MODES, EnvConfig, make_config, whole
 from queue_env.distributions.checks import refuse
 from queue_env.env import QueueEnv, new_seed
 from queue_env.infos import infos_of_all
@@ -60,13 +60,13 @@ class QueueVectorEnv(VectorEnv[Any, Any, Any]):
         max_episode_steps: int | None = None,
         **arguments: Any,
     ) -> None:
-        self.num_envs = _whole("num_envs", num_envs)
+        self.num_envs = whole("num_envs", num_envs, 1)
         try:
             mode = AutoresetMode(autoreset_mode)
         except ValueError:
             refuse("environment", "autoreset_mode", f"one of {[item.value for item in AutoresetMode]}", autoreset_mode)
         if max_episode_steps is not None:
-            _whole("max_episode_steps", max_episode_steps)
+            whole("max_episode_steps", max_episode_steps, 1)
         self.config = _config(arguments)
         self.layout, self.actions = self.config.layout, self.config.actions
         self.autoreset_mode = mode
@@ -75,7 +75,7 @@ class QueueVectorEnv(VectorEnv[Any, Any, Any]):
         self.single_observation_space, self.single_action_space = self.layout.space(), self.actions.space()
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
-        threads = min(_whole("threads", threads), self.num_envs)
+        threads = min(whole("threads", threads, 1), self.num_envs)
         self.batch = BatchOfSystems(self.config, self.num_envs, _MODES[mode], max_episode_steps, threads)
         self._generators: list[np.random.Generator | None] = [None] * self.num_envs
         self._responses: list[list[float]] = [[] for _ in range(self.num_envs)]
@@ -104,9 +104,7 @@ class QueueVectorEnv(VectorEnv[Any, Any, Any]):
         chosen = np.flatnonzero(mask).tolist()
         fresh = {b: self._new_seed(b, seeds[b]) for b in chosen if seeds[b] is not None or not self.batch.seeded(b)}
         self.batch.reset(chosen, fresh, start)
-        outcomes = self.batch.memory.outcomes.copy()
-        outcomes[:, (layout.ELAPSED, layout.COMPLETIONS, layout.ABANDONMENTS, layout.RESPONSE)] = 0.0
-        outcomes[:, layout.COSTS : layout.EPISODE_COSTS] = 0.0
+        outcomes = self.batch.memory.outcomes
         for b in chosen:
             self._responses[b] = []
         self._totals[mask] = 0.0
@@ -225,21 +223,16 @@ def _config(arguments: dict[str, Any]) -> EnvConfig:
     return make_config(scenario, **defaults | {k: v for k, v in arguments.items() if k != "scenario"})
 
 
-def _whole(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
-        refuse("environment", name, "an integer of at least 1", value)
-    return int(value)
-
-
 def _seeds(seed: Any, count: int) -> list[int | None]:
     if seed is None:
         return [None] * count
     if isinstance(seed, int | np.integer):
         return [int(seed) + i for i in range(count)]
-    seeds = list(seed)
-    if len(seeds) != count:
-        refuse("reset", "number of seeds", str(count), len(seeds))
-    return seeds
+    if isinstance(seed, str) or not isinstance(seed, Sequence | np.ndarray):
+        refuse("reset", "seed", f"an integer, a list of {count} of them, or None", seed)
+    if len(seed) != count:
+        refuse("reset", "number of seeds", str(count), len(seed))
+    return list(seed)
 
 
 def _reset_mask(options: Mapping[str, Any] | None, count: int) -> NDArray[np.bool_]:

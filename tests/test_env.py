@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import subprocess
+import sys
 from itertools import product
 from typing import Any
 
@@ -165,6 +167,26 @@ def test_a_workload_is_run_to_its_end_and_then_the_stream_goes_on() -> None:
     assert env.step(0)[4]["dt"] > 0
 
 
+@pytest.mark.parametrize("given", [{}, {"episode": "big-job", "big_sizes": (1.0, 5.0)}])
+def test_records_have_room_for_jobs_that_are_there_at_the_start(given: dict[str, Any]) -> None:
+    env = queue_env.QueueEnv(records=True, jobs=10_000, **given)
+    env.reset(seed=0, options={"jobs": [{"size": 1.0 + i} for i in range(900)]})
+    np.testing.assert_array_equal(env.records()["size"][:900], 1.0 + np.arange(900))
+    other = queue_env.QueueEnv(records=True, jobs=10_000, **given)
+    other.reset(seed=1, options={"snapshot": env.snapshot()})
+    for _ in range(50):
+        other.step(other.action_space.sample())
+    assert len(other.records()) >= 900
+
+
+def test_gymnasium_learns_of_the_ids_whichever_is_imported_first() -> None:
+    made = "print(gymnasium.make('queue_env/Light2-v0').spec.id)"
+    for first, second in (("queue_env", "gymnasium"), ("gymnasium", "queue_env")):
+        code = f"import {first}\nimport {second}\n{made}"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert done.stdout == "queue_env/Light2-v0\n"
+
+
 @pytest.mark.parametrize(
     ("given", "word"),
     [
@@ -179,6 +201,7 @@ def test_a_workload_is_run_to_its_end_and_then_the_stream_goes_on() -> None:
         ({"size_knowledge": "unknown", "action": "anchor"}, "size_knowledge"),
         ({"work_conserving": 1}, "work_conserving"),
         ({"tail_range": (5, 1)}, "tail_range"),
+        ({"overrides": 5}, "overrides"),
     ],
 )
 def test_bad_arguments_are_named(given: dict[str, Any], word: str) -> None:
@@ -192,10 +215,11 @@ def test_bad_arguments_are_named(given: dict[str, Any], word: str) -> None:
         ({"job": {"sizes": 1.0}}, "job"),
         ({"jobs": [{"size": 1.0, "remaining": 2.0}]}, "remaining"),
         ({"snapshot": 3}, "snapshot"),
+        (5, "options"),
         ({"workloads": None}, "options"),
     ],
 )
-def test_bad_options_are_named(options: dict[str, Any], word: str) -> None:
+def test_bad_options_are_named(options: Any, word: str) -> None:
     with pytest.raises(ValueError, match=word):
         queue_env.QueueEnv().reset(options=options)
 

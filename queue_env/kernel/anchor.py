@@ -182,9 +182,8 @@ def detach(m: Memory, s: Record, slot: int) -> float:
 
 
 @jit
-def margin(m: Memory, size: float, spare: float) -> float:
+def margin(kind: float, number: float, size: float, spare: float) -> float:
     """Return the spare capacity that dynasplit keeps from an anchor; [D] eq. (53) is LOG_MARGIN with 2."""
-    kind, number = m.parameters[0], m.parameters[1]
     if kind == LOG_MARGIN:
         return float(spare / (number + np.log1p(size)))
     if kind == POWER_MARGIN:
@@ -218,7 +217,7 @@ def make_anchor(m: Memory, s: Record, slot: int, remaining: float) -> None:
     kind = s["rate_kind"]
     s["gamma"] = 1.0
     if kind == DYNASPLIT:
-        s["gamma"] = min(1.0, s["spare"] - margin(m, job["size"], s["spare"]))
+        s["gamma"] = min(1.0, s["spare"] - margin(m.parameters[0], m.parameters[1], job["size"], s["spare"]))
     elif kind == BACKLOG:
         s["threshold"] = m.parameters[0] * job["size"] ** m.parameters[1]
 

@@ -369,18 +369,26 @@ def take_action(m: Batch, c: Record, s: Record, b: int) -> None:
 
 
 @jit
-def first_not_allowed(m: Batch, c: Record, first: int, last: int) -> int:
+def first_not_allowed(c: Record, systems: Array, rules: Array, actions: Floats, first: int, last: int) -> int:
     """Return which entry of the actions is not a number, or no rule, or -1; what will be ignored may be anything."""
-    rules = len(m.rules)
-    width = m.actions.shape[1]
+    width = actions.shape[1]
     for b in range(first, last):
-        if m.systems[b]["done"] and c["autoreset"] == NEXT_STEP:
+        if systems[b]["done"] and c["autoreset"] == NEXT_STEP:
             continue
         for i in range(width):
-            value = m.actions[b, i]
-            if np.isnan(value) or (c["action"] == RULE and not (0.0 <= value < rules and value == np.floor(value))):
+            value = actions[b, i]
+            no_rule = c["action"] == RULE and not (0.0 <= value < len(rules) and value == np.floor(value))
+            if np.isnan(value) or no_rule:
                 return int(b * width + i)
     return -1
+
+
+def _check_actions(setup: Array, systems: Array, rules: Array, actions: Floats) -> int:
+    """Return which entry of the actions of all systems is not allowed, or -1."""
+    return first_not_allowed(setup[0], systems, rules, actions, 0, len(systems))
+
+
+check_actions = jit_entry(_check_actions)
 
 
 # ---- the results of a step -----------------------------------------------------------------------
@@ -419,13 +427,12 @@ def note_episode(s: Record, outcome: Floats) -> None:
 
 
 @jit
-def open_step(m: Batch, b: int) -> None:
-    """Forget the last step's results, but for the episode's costs."""
+def clear_step(outcome: Floats) -> None:
+    """Forget a step's results, but for those of the whole episode."""
     for i in range(EPISODE):
-        m.outcomes[b, i] = 0.0
+        outcome[i] = 0.0
     for i in range(COSTS, COSTS + MOST_TERMS):
-        m.outcomes[b, i] = 0.0
-    m.last_outcomes[b, REASON] = NO_REASON
+        outcome[i] = 0.0
 
 
 # ---- episodes ------------------------------------------------------------------------------------
@@ -481,6 +488,7 @@ def show_start(m: Batch, c: Record, s: Record, b: int) -> None:
     """Write the first observation of an episode."""
     s["decided"] = s["now"]
     s["done"] = 0
+    clear_step(m.outcomes[b])
     note_episode(s, m.outcomes[b])
     if m.last_outcomes[b, REASON] != NO_REASON:
         # The step that ended the last episode and began this one has the reward and the flags of its end.
@@ -572,7 +580,7 @@ def _step(
     )
     c = setup[0]
     if fresh:
-        bad = first_not_allowed(m, c, first, last)
+        bad = first_not_allowed(c, systems, rules, actions, first, last)
         if bad >= 0:
             return -1 - bad
     waiting = 0
@@ -583,7 +591,8 @@ def _step(
             if s["done"] and c["autoreset"] == NEXT_STEP:
                 s["stage"] = RESETTING
             else:
-                open_step(m, b)
+                clear_step(outcomes[b])
+                last_outcomes[b, REASON] = NO_REASON
                 take_action(m, c, s, b)
         elif s["status"] == READY:
             continue

@@ -121,7 +121,7 @@ SETUP = record_type(
 ENV = record_type(
     # clock: time = origin + now; an arrival comes at base + its time in the chunk
     "now origin base last_arrival decided decide_at ends switch asked weight factor largest_allowed "
-    "response_sum slowdown_sum response_max number_area cost0 cost1 cost2 cost3 cost4 cost5 cost6 cost7",
+    "response_sum slowdown_sum response_max number_area",
     "number arrived free served anchor rule next filled next_size sizes_filled next_giant giants_filled last_chunk "
     "given stage status done steps completed abandoned crossed shown chosen level_first level_last",
 )

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from queue_env.kernel.anchor import COINCIDENCE, margin
 from queue_env.kernel.compile import jit, jit_apart
 from queue_env.kernel.env_crowd import backlog_without, largest
 from queue_env.kernel.env_layout import (
@@ -31,9 +32,7 @@ from queue_env.kernel.env_rates import (
     set_asked_rates,
     stop_service,
 )
-from queue_env.kernel.layout import LOG_MARGIN, POWER_MARGIN, Array, Ints, Record
-
-COINCIDENCE = 1e-12  # share of the backlog below which two moments count as one
+from queue_env.kernel.layout import Array, Ints, Record
 
 
 @jit_apart
@@ -62,17 +61,6 @@ def serve_large_apart(c: Record, s: Record, jobs: Array, orders: Ints, boundary:
         if left > 0 and job["size"] <= boundary:
             job["rate"] = 1.0
             left -= 1
-
-
-@jit
-def margin(rule: Record, size: float) -> float:
-    """Return the spare capacity that dynasplit keeps from an anchor; [D] eq. (53) is LOG_MARGIN with 2."""
-    spare = rule["b"]
-    if rule["margin"] == LOG_MARGIN:
-        return float(spare / (rule["a"] + np.log1p(size)))
-    if rule["margin"] == POWER_MARGIN:
-        return float(spare / 2.0 * (1.0 + size) ** -rule["a"])
-    return float(spare * rule["a"])
 
 
 @jit_apart
@@ -179,7 +167,7 @@ def apply_rule(c: Record, s: Record, rule: Record, jobs: Array, orders: Ints) ->
     elif kind == LARGEST_FIRST:
         serve_apart(s, jobs, orders, largest(s, jobs, orders), 1.0, servers)
     elif kind == MARGIN:
-        rate = min(1.0, rule["b"] - margin(rule, jobs[s["anchor"]]["size"]))
+        rate = min(1.0, rule["b"] - margin(rule["margin"], rule["a"], jobs[s["anchor"]]["size"], rule["b"]))
         serve_apart(s, jobs, orders, s["anchor"], rate, servers)
     elif kind == BELOW_BACKLOG:
         serve_below_backlog(c, s, jobs, orders, rule)

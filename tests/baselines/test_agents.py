@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import product
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -131,8 +130,7 @@ def test_margin_is_that_of_the_kernel(kind: str, delta: float) -> None:
     sizes = np.array([1e-3, 1.0, 7.5, 1e6, 1e18])
     agent = agent_of(f"dynasplit:delta={delta},margin={kind}", action="anchor", observation="dict")
     code, shape = agent.setting.parameters
-    memory = SimpleNamespace(parameters=agent.setting.parameters)
-    expected = [kernel.margin.py_func(memory, size, delta) for size in sizes]
+    expected = [kernel.margin.py_func(code, shape, size, delta) for size in sizes]
     np.testing.assert_allclose(margin(sizes, delta, code, shape), expected, rtol=1e-15)
     jobs = [Crowd([Job(0, 9.0, size, 0.5), Job(1, 10.0, 0.5, 0.5), Job(2, 11.0, 0.5, 0.5)]) for size in sizes]
     rates, _ = agent.predict(observation(agent.layout, jobs))
