@@ -189,7 +189,10 @@ class BatchOfSystems:
 
     def records(self, b: int) -> NDArray[np.void]:
         """Return the records of the jobs that have arrived in this episode of system b, by job number."""
-        return self.memory.records[b, : self.memory.systems[b]["arrived"]].copy()
+        records = self.memory.records[b, : self.memory.systems[b]["arrived"]].copy()
+        present = self.present(b)
+        records["start_time"][present["number"]] = present["started"]
+        return records
 
     def snapshot(self, b: int) -> Snapshot:
         """Return the state of system b."""

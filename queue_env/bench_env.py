@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import gymnasium as gym
@@ -14,6 +15,7 @@ __all__ = ["run_env_bench"]
 
 _SYSTEMS = 1024
 _ACTIONS = 20
+_ROLLOUTS_A_SECOND = 4
 
 
 def run_env_bench(seconds: float = 2.0) -> list[dict[str, Any]]:
@@ -24,7 +26,8 @@ def run_env_bench(seconds: float = 2.0) -> list[dict[str, Any]]:
 
     Returns:
         One row a line: ``environment``, ``systems``, ``threads``, ``steps_per_second``, and ``to_cartpole``, its ratio
-        to Gymnasium's CartPole-v1, single.
+        to Gymnasium's CartPole-v1, single. Where Stable-Baselines3 is installed, the last one is of training, with the
+        ``environment_share`` of its time.
     """
     rows = [_single("CartPole-v1", gym.make("CartPole-v1"), seconds)]
     rows.append(_single("queue, allocation, flat", gym.make("queue_env/MGn-v0"), seconds))
@@ -33,6 +36,10 @@ def run_env_bench(seconds: float = 2.0) -> list[dict[str, Any]]:
     for threads in (1, 2):
         rows.append(_vector("queue, anchor, compact", threads, seconds, small))
         rows.append(_vector("queue, allocation, flat, K=16", threads, seconds, {}))
+    if find_spec("stable_baselines3") is not None:
+        from queue_env.sb3.bench import run_ppo_bench
+
+        rows.append(run_ppo_bench(rollouts=max(1, round(_ROLLOUTS_A_SECOND * seconds))))
     yardstick = rows[0]["steps_per_second"]
     return [row | {"to_cartpole": row["steps_per_second"] / yardstick} for row in rows]
 

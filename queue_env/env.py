@@ -33,104 +33,180 @@ class QueueEnv(gym.Env[Any, Any]):
 
     ## Description
     Jobs arrive at a queue with n servers of speed one. Each has a size, the work it needs, and possibly a patience,
-    after which it leaves unserved. At every event (an arrival, a completion, an abandonment) the agent sets the rate
-    v_j of each job, with 0 <= v_j <= 1 and a sum of at most n; preemption loses no work. What counts is the response
-    time of the jobs, by default its tail: the cost of a job is that of the tail score, whose mean over jobs is
-    1/ln(t1/t0) ∫ P[T>t]/P[S>ct] dt/t over t0 <= t <= t1, and c = min(1, n(1-ρ)).
+    after which it leaves unserved. At every event (an arrival, a completion, an abandonment), or at regular times with
+    `decision_interval`, the agent says at what rate v_j each job is served, with 0 <= v_j <= 1 and a sum of at most n;
+    preemption loses no work. What counts is the response time T of the jobs, by default its tail: the mean of the cost
+    `tail` over jobs is the tail score, 1/ln(t1/t0) ∫ P[T>t]/P[S>ct] dt/t over t0 <= t <= t1, with S the size of a job
+    and c = min(1, n(1-ρ)) at load ρ. Lower is better.
+
+    A server does one unit of work in one unit of time; which unit that is depends on the scenario (in the ready-made
+    ones the mean size is 1). "Mean sizes" and "mean service times" are multiples of the mean size; a dash is no unit.
+
+    `import queue_env` registers `queue_env/MGn-v0`, which has the scenario `high-load-2` by default, and an id for each
+    ready-made scenario: `queue_env/HighLoad2-v0`, `queue_env/HighLoad4-v0`, `queue_env/HighLoad10-v0`,
+    `queue_env/LowLoad4-v0`, `queue_env/Light2-v0`, `queue_env/Impatient100-v0`, `queue_env/ImpatientDhr100-v0`.
 
     ## Action Space
-    | action | space | unit | meaning |
-    |---|---|---|---|
-    | `allocation` | `Box(0, 1, (K,))` | servers | desired rates of the jobs in the rows of the observation |
-    | `anchor` | `Box(0, 1, (1,))` | servers | the anchor's rate; SRPT for the others |
-    | `priority` | `Box(-1, 1, (K,))` | - | the n jobs of highest priority get rate one |
-    | `rule` | `Discrete(rules)` | - | the reference rule that allocates until the next decision |
+    By the argument `action`, with K the rows of the job table (`slots`):
 
-    Any real number is accepted; NaN is an error. Desired rates are projected (Euclidean) onto what is allowed, and what
-    is left of the servers goes to the jobs in SRPT order if `work_conserving`. With `symmetric_actions` a rate is
-    written as a in [-1, 1] for (a+1)/2. Of the other jobs under `anchor`, the n-1 of smallest remaining size get rate
-    one and the n-th what the anchor leaves of one. The anchor is a job that arrived to an empty system and keeps the
-    role until it completes; then the largest original size present takes it.
+    | Num | Action | Min | Max | Unit |
+    |---|---|---|---|---|
+    | 0 to K-1 | `allocation`: desired rates of the jobs in the rows of the observation | 0 | 1 | servers |
+    | 0 | `anchor`: the anchor's rate; SRPT for the others | 0 | 1 | servers |
+    | 0 to K-1 | `priority`: priorities of the jobs in the rows; the n highest get rate one | -1 | 1 | - |
+    | 0 | `rule`: which of `rules` allocates until the next decision | 0 | number of rules - 1 | - |
+
+    `rule` is a `Discrete`, `anchor` a float32 `Box` of shape (1,), the others are boxes of shape (K,). In a box any
+    real number is accepted, and NaN is an error. With `symmetric_actions` the rate (a+1)/2 is written as a in [-1, 1].
+    What the agent asks for holds until the next decision; the rates that follow from it are set anew at every event. A
+    job that is in no row asks for rate 0 or has the lowest priority, and empty rows do not count.
+
+    * `allocation`: the rates are the nearest to the desired ones (Euclidean distance) that are allowed. What is left of
+      the servers goes to the jobs in SRPT order, smallest remaining size first, if `work_conserving`.
+    * `anchor`: of the other jobs, the n-1 of smallest remaining size get rate one, and the n-th what the anchor leaves
+      of one. If `work_conserving`, all get rate one where there are at most n. The anchor is a job that arrived to an
+      empty system and keeps the role until it leaves; then the largest original size present takes it.
+    * `priority`: of equal priorities the job that came first goes first.
 
     ## Observation Space
-    | feature | of | unit | min | max |
-    |---|---|---|---|---|
-    | `number`: jobs present | system | jobs | 0 | capacity |
-    | `work`: total remaining work | system | work | 0 | 1e18 |
-    | `anchor_size`: the anchor's original size | system | work | 0 | 1e18 |
-    | `elapsed`: since the last decision | system | time | 0 | 1e18 |
-    | `spare`: n(1-ρ) | system | servers | -1e9 | 1e9 |
-    | `remaining`, `size`, `attained` service | job | work | 0 | 1e18 |
-    | `age`, `patience` that is left | job | time | 0 | 1e18 |
-    | `anchor`, `largest`, `served`, `present` | job | 0/1 | 0 | 1 |
+    By the argument `observation`, with R rows of F features each:
 
-    `flat` is a float32 `Box`, the system's features first, then K rows of a job each; work, time and counts are
-    compressed to ln(1 + x), work and time in units of the mean size. `dict` has the same as raw float64 boxes by name.
-    `compact` has the system's features, a row of the anchor and n+1 rows of the jobs of smallest remaining size, each
-    with `remaining`, `size`, `age`, `anchor`, `present`. The rows are in SRPT order. If more than K jobs are present,
-    the table holds the anchor, the largest, the newest, the n oldest, and then those of smallest remaining size. With
-    `size_knowledge="unknown"` sizes and what tells of them are left out, and the rows are in order of arrival.
+    * `flat`: float32 `Box` of shape (5 + R·F,), R = K. First the system's features, then those of row 0, of row 1, ...
+    * `dict`: `Dict` of float64 boxes by the names below, shape (1,) for the system's features and (K,) for the jobs'.
+    * `compact`: float32 `Box` as `flat`, with R = n+2: the anchor's row, then the n+1 jobs of smallest remaining size,
+      the anchor again if it is one of them. Only with `action` `anchor` or `rule`: the others name rows of the table.
+
+    | Num | Observation | Min | Max | Unit |
+    |---|---|---|---|---|
+    | 0 | `number`: jobs present N | 0 | 1e18 | jobs |
+    | 1 | `work`: total remaining work | 0 | 1e18 | work |
+    | 2 | `anchor_size`: original size of the anchor, 0 without one | 0 | 1e18 | work |
+    | 3 | `elapsed`: time since the last decision | 0 | 1e18 | time |
+    | 4 | `spare`: spare capacity n(1-ρ) | -1e9 | 1e9 | servers |
+    | r | `remaining`: work that is left of the job | 0 | 1e18 | work |
+    | r+1 | `size`: its original size | 0 | 1e18 | work |
+    | r+2 | `age`: time since its arrival | 0 | 1e18 | time |
+    | r+3 | `attained`: service it has had | 0 | 1e18 | work |
+    | r+4 | `patience` it has left; only where jobs have patience, else what follows is one earlier | 0 | 1e18 | time |
+    | r+5 | `anchor`: it has the anchor's role | 0 | 1 | 0/1 |
+    | r+6 | `largest`: it has the largest original size present | 0 | 1 | 0/1 |
+    | r+7 | `served`: it has had a positive rate up to now | 0 | 1 | 0/1 |
+    | r+8 | `present`: the row holds a job | 0 | 1 | 0/1 |
+
+    Num is that of `flat`, where row i begins at r = 5 + i·F. `compact` has `remaining`, `size`, `age`, `anchor`,
+    `present` in this order, F = 5. Minima, maxima and units are those of `dict`, where larger values are cut. In `flat`
+    and `compact` what is in jobs, work or time is compressed to ln(1 + x), at most 41.45, with work and time in mean
+    sizes; `env.unwrapped.layout.read(observation)` turns it back into raw features, with about six digits. Rows are in
+    SRPT order; empty ones are 0.
+
+    If N > K, the table holds, as far as it has rows, the anchor, the largest, the newest, the n oldest, and then the
+    jobs of smallest remaining size.
+
+    With `size_knowledge="unknown"`, `work` and `anchor_size` are 0, and `remaining`, `size`, `anchor` and `largest` are
+    left out. The order of arrival takes the place of SRPT order, in `work_conserving` too; if N > K, the rows hold the
+    n oldest and the newest. The action `anchor` and the view `compact` are refused then.
 
     ## Rewards
-    Minus `reward_scale` times the sum of the weighted terms, paid as jobs age:
-    | term | cost of a job | unit |
+    Minus `reward_scale` times the weighted sum of the terms in `reward`, one to eight of these, over the jobs:
+
+    | Term | Cost of a job, by its time in the system so far | Unit |
     |---|---|---|
-    | `tail` | 1/ln(t1/t0) ∫ dt/(t P[S>ct]) up to its age | - |
-    | `mean` | its time in the system | time |
-    | `slowdown` | its time in the system over its size | - |
-    | `moment(p)` | its time in the system to the power p | time^p |
-    | `exceed(t)` | one, when it is older than t | jobs |
-    | `wait` | its time at rate zero | time |
-    | `abandon` | one, if it leaves unserved | jobs |
+    | `tail` | 1/ln(t1/t0) ∫ dt/(t P[S>ct]) from t0 up to it, at most to t1; not in overload | - |
+    | `mean` | the time itself | time |
+    | `slowdown` | the time over the job's size | - |
+    | `moment(p)` | the time to the power p > 0 | time^p |
+    | `exceed(t)` | one, as soon as it is more than t >= 0, in units of time | jobs |
+    | `wait` | the part of it at rate zero | time |
+    | `abandon` | one, when the job leaves unserved | jobs |
+
+    Costs are paid in the step in which they arise, not at departure. Steps differ in length: see `info["dt"]`.
 
     ## Starting State
-    An empty system; the first observation is at the first arrival. A `big-job` episode starts with one job, whose size
-    x is log-uniform over `big_sizes`; later sizes are at most x; all costs are weighted by f(x)/q(x), with the
-    densities f of sizes and q of x, and by P[S<=x] once more at every later arrival.
+    An empty system, and the first observation at the first arrival (at time 0 with `decision_interval`). A seed says
+    which jobs come, whatever the agent does; `reset()` without one goes on with the jobs after those.
+
+    A `big-job` episode is about what decides the tail and is rare otherwise. It starts with a job whose size x is
+    log-uniform over `big_sizes`, and no later size is above x. All costs are multiplied by f(x)/q(x), with the
+    densities f of sizes and q of x, and by P[S<=x] once more from every later arrival on. It needs ρ < 1, jobs without
+    patience, and a law of sizes without atoms.
+
+    Options of `reset`, in the scenario's units of work and time:
+
+    | Option | Value | Effect |
+    |---|---|---|
+    | `workload` | `Workload` | the jobs of this episode, which ends when all have left; not in `big-job` episodes |
+    | `jobs` | list of mappings | present at time 0: `size`; perhaps `remaining`, `age`, `patience` left, `anchor` |
+    | `job` | mapping | one more that arrives just then: `size`; perhaps `patience`. In `big-job` its size is x |
+    | `snapshot` | from `snapshot()` | the state to go on from, with the same jobs to come; given a seed, with others |
+
+    Without a word on it, the largest of `jobs` is the anchor; in a `big-job` episode with `jobs` and no `job`, sizes
+    have no limit and costs the weight one. Besides a snapshot only `job` may be given; it fits any environment of the
+    same scenario, `episode`, `big_sizes`, `decision_interval`, `tail_range` and terms.
 
     ## Episode End
-    Termination: in a `big-job` episode, the system is empty. Truncation: `jobs` jobs have left; `horizon` is reached;
-    more than `capacity` jobs would be present; the jobs of a given workload have all left; nobody is served and nobody
-    arrives. `info["reason"]` says which.
+    | End | `info["reason"]` | In episodes of kind |
+    |---|---|---|
+    | Termination | `empty: the system is empty again` | `big-job` |
+    | Truncation | `jobs: as many as asked for have left` | `jobs`, unless a workload was given |
+    | Truncation | `horizon: its time is over` | `horizon` |
+    | Truncation | `capacity: more jobs than it can hold` | any, when a job arrives to `capacity` others |
+    | Truncation | `workload: its last job has left` | any but `big-job`, with a workload |
+    | Truncation | `stalled: nobody is served and nobody arrives` | the same, when rates are 0 after its last arrival |
+    | Truncation | `steps: as many as allowed` | any, in a vector environment with `max_episode_steps` |
+
+    Around a single environment, Gymnasium's `TimeLimit` truncates without a reason.
 
     ## Information
-    `dt` since the last decision (0 on reset), `time`, `completions`, `abandonments`, `response_time` (summed over the
-    completions), `cost` by term; `weight` in big-job episodes; `allocation` (executed rates by row) if
-    `allocation_in_info`; `reason` and `summary` when the episode is over.
+    | Key | Meaning | Unit |
+    |---|---|---|
+    | `dt` | time since the last decision; 0 on reset | time |
+    | `time` | time since the episode began | time |
+    | `completions` | jobs served in this step | jobs |
+    | `abandonments` | jobs that left unserved in this step | jobs |
+    | `response_time` | summed over the completions | time |
+    | `cost` | costs of this step by term, without weights of `reward` and without `reward_scale` | as the term |
+    | `weight` | of the costs from now on; in `big-job` episodes | - |
+    | `allocation` | (K,) rates that the action led to, by row of the table; if `allocation_in_info` | servers |
+    | `reason` | why the episode is over; at its end | - |
+    | `summary` | what came of it, at its end: `served` and `abandoned` | jobs |
+    | | `mean_response` and `max_response` of those served, NaN and 0 if there are none | time |
+    | | `mean_slowdown` of those served, NaN if there are none | - |
+    | | `mean_number`: average over time of the jobs present | jobs |
+    | | `cost`: in the whole episode, by term | as the term |
 
     ## Arguments
-    Args:
-        scenario: name of a scenario, or a mapping of its fields.
-        overrides: fields of the scenario to replace, such as `{"load": 0.9}`.
-        action: `"allocation"`, `"anchor"`, `"priority"` or `"rule"`.
-        observation: `"flat"`, `"dict"` or `"compact"`.
-        reward: a term, or a mapping of terms to weights; by default `"tail"`, in overload `"wait"`.
-        reward_scale: factor of the reward.
-        tail_range: t0 and t1 of the tail score [mean service times].
-        episode: `"jobs"`, `"horizon"` or `"big-job"`.
-        jobs: departures in an episode of kind `jobs`.
-        horizon: length of an episode of kind `horizon` [mean service times].
-        big_sizes: range of the first job's size in a `big-job` episode [mean sizes].
-        slots: rows of the job table K; by default max(16, 2n+3), which is the least for actions by job.
-        capacity: most jobs present.
-        decision_interval: time between decisions [mean service times]; by default every event is one.
-        work_conserving: whether unused capacity goes to the jobs present.
-        symmetric_actions: whether rates are written on the scale [-1, 1].
-        size_knowledge: `"known"` or `"unknown"`.
-        rules: policies for the action `rule`; by default all that can run.
-        allocation_in_info: whether `info` has the executed rates.
-        records: whether `records()` has a record of every job.
-        render_mode: `"ansi"`, `"rgb_array"`, `"human"` or None.
+    | Argument | Type | Default | Unit, or what is allowed | Meaning |
+    |---|---|---|---|---|
+    | `scenario` | str or mapping | `"high-load-2"` | a name, or fields of a `Scenario` | the queue and its jobs |
+    | `overrides` | mapping or None | `None` | fields of a `Scenario` | values that replace its own: `{"load": 0.9}` |
+    | `action` | str | `"allocation"` | `allocation`, `anchor`, `priority`, `rule` | what the agent says |
+    | `observation` | str | `"flat"` | `flat`, `dict`, `compact` | what it sees |
+    | `reward` | str, mapping or None | `None` | term, or weights >= 0 by term | None: `tail`, in overload `wait` |
+    | `reward_scale` | float | `1.0` | > 0 | factor of the reward |
+    | `tail_range` | two floats | `(1.0, 1e4)` | mean service times | t0 and t1; t1 at most where P[S>ct] = 1e-9 |
+    | `episode` | str | `"jobs"` | `jobs`, `horizon`, `big-job` | how episodes start and end |
+    | `jobs` | int | `1000` | jobs, >= 1 | departures in an episode of kind `jobs` |
+    | `horizon` | float | `1000.0` | mean service times | length of an episode of kind `horizon` |
+    | `big_sizes` | two floats or None | `None` | mean sizes | range of x; None: 1 to 1e4, fitted to the law |
+    | `slots` | int or None | `None` | >= 2n+3; `anchor`, `rule`: >= 4 | rows K of the job table; None: max(16, 2n+3) |
+    | `capacity` | int or None | `None` | jobs, >= max(n+1, K) | most jobs present; None: max(1000, 10n, K) |
+    | `decision_interval` | float or None | `None` | mean service times | None: a decision at every event |
+    | `work_conserving` | bool | `True` | `allocation`, `anchor` | whether unused capacity goes to the jobs |
+    | `symmetric_actions` | bool | `False` | `allocation`, `anchor` | whether rates are on the scale [-1, 1] |
+    | `size_knowledge` | str | `"known"` | `known`, `unknown` | whether observations tell sizes |
+    | `rules` | list of str or None | `None` | only with `rule` | its policies; None: all that can run in the scenario |
+    | `allocation_in_info` | bool | `False` | not with `compact` | whether `info` has the executed rates |
+    | `records` | bool | `False` | | whether `records()` has a record of every job |
+    | `render_mode` | str or None | `None` | `ansi`, `rgb_array`, `human` | text, picture or window |
 
-    Options of `reset`: `workload` (a `Workload`, for this episode), `jobs` (jobs present at the start: mappings with
-    `size` and possibly `remaining`, `age`, `patience`, `anchor`), `snapshot` (of `snapshot()`; it goes on with the same
-    jobs, or with others if a seed is given), `job` (one more that arrives at the start: `size`, `patience`).
+    What is not allowed raises a `ValueError` that says what is.
 
-    Raises:
-        ValueError: an argument is not allowed.
-
-    ## Vectorized environment
-    `gymnasium.make_vec("queue_env/MGn-v0", num_envs=B)` makes a `QueueVectorEnv` of B systems in one kernel.
+    ## Vector Environment
+    `gymnasium.make_vec("queue_env/MGn-v0", num_envs=B)` makes a `QueueVectorEnv`: B systems in one kernel, system i to
+    the bit a `QueueEnv` with the seed s+i. Its arguments besides: `autoreset_mode`, any of Gymnasium's three
+    (`NEXT_STEP` by default); `threads` (1), which change no results; `max_episode_steps` (None). Infos are arrays with
+    masks, `dt` and `_dt`. With `SAME_STEP` the end of an episode is in `final_obs` and `final_info`; with `DISABLED`
+    the option `reset_mask` says which systems to reset.
 
     ## Version History
     * v0: initial version.
@@ -228,8 +304,8 @@ class QueueEnv(gym.Env[Any, Any]):
     def records(self) -> NDArray[np.void]:
         """Return a record of each job that has arrived in this episode, by job number; needs `records=True`.
 
-        Fields: arrival_time, size, start_time, departure_time, waiting_time, outcome (0 served, 1 abandoned,
-        2 present); times count from the episode's start, NaN where there is none.
+        Fields: arrival_time, size, start_time, departure_time, waiting_time, outcome (0 served, 1 abandoned, 2 present,
+        -1 gone before a snapshot without records); times count from the episode's start, NaN where there is none.
         """
         if not self.config.records:
             refuse("records", "records", "True, given to the environment", False)

@@ -21,7 +21,9 @@ from queue_env.workload import Workload
 
 __all__ = ["CHUNK", "GIANTS", "JobsToCome", "giant_columns"]
 
-CHUNK = 512  # jobs in memory; the same for every environment, so that rounding is the same too
+# Jobs in memory; the same for every environment, so that rounding is the same too. No power of two, for its rows would
+# compete for the same lines of the processor's cache.
+CHUNK = 500
 GIANTS = 64  # first jobs of big-job episodes in memory
 
 

@@ -12,7 +12,7 @@ from queue_env.config import EnvConfig
 from queue_env.distributions.checks import refuse
 from queue_env.jobs_to_come import JobsToCome
 from queue_env.kernel.env_layout import BY_ARRIVAL, BY_REMAINING, FREE, SERVED, TABLE, Batch
-from queue_env.kernel.layout import Array
+from queue_env.kernel.layout import PRESENT, UNKNOWN, Array
 
 __all__ = ["Snapshot", "put_back", "take_snapshot"]
 
@@ -30,6 +30,7 @@ class Snapshot:
         outcome: results of the last step, and costs of the episode so far.
         chunk, giants: jobs to come that are in memory.
         source: where the source of jobs is.
+        records: of all jobs so far; empty where none are kept.
     """
 
     origin: dict[str, Any]
@@ -41,6 +42,7 @@ class Snapshot:
     chunk: NDArray[np.float64]
     giants: NDArray[np.float64]
     source: dict[str, Any]
+    records: Array
 
     @property
     def time(self) -> float:
@@ -91,6 +93,7 @@ def take_snapshot(config: EnvConfig, memory: Batch, source: JobsToCome, b: int) 
         chunk=memory.chunks[b].copy(),
         giants=memory.giants[b].copy(),
         source=source.state(),
+        records=memory.records[b, : system["arrived"][0]].copy(),
     )
 
 
@@ -145,3 +148,19 @@ def put_back(snapshot: Snapshot, memory: Batch, b: int, *, with_jobs_to_come: bo
     s["shown"], s["free"] = len(snapshot.shown), capacity - number
     orders[FREE, : capacity - number] = np.arange(number, capacity)[::-1]
     s["anchor"] = snapshot.anchor
+    if memory.records.shape[1] > 0:
+        _put_records(snapshot, memory.records[b])
+
+
+def _put_records(snapshot: Snapshot, records: Array) -> None:
+    """Continue a snapshot's records; where it has none, only the jobs present are known."""
+    if len(snapshot.records) > 0:
+        records[: len(snapshot.records)] = snapshot.records
+        return
+    for name in ("arrival_time", "size", "start_time", "departure_time", "waiting_time"):
+        records[name][: snapshot.system["arrived"][0]] = np.nan
+    records["outcome"][: snapshot.system["arrived"][0]] = UNKNOWN
+    here = snapshot.jobs["number"]
+    records["arrival_time"][here] = snapshot.system["origin"][0] + snapshot.jobs["arrival"]
+    records["size"][here] = snapshot.jobs["size"]
+    records["outcome"][here] = PRESENT

@@ -7,6 +7,7 @@ import json
 import math
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -171,6 +172,9 @@ def test_bench_times_the_environments() -> None:
     rows = run_json("bench", "--environments", "--quick")["rows"]
     assert rows[0]["environment"] == "CartPole-v1"
     assert all(row["steps_per_second"] > 0 for row in rows)
+    if find_spec("stable_baselines3") is not None:
+        assert rows[-1]["environment"].endswith("PPO training")
+        assert 0 < rows[-1]["environment_share"] < 1
 
 
 # ---- simulate -------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from queue_env.kernel.env_layout import (
     COST_WAIT,
     COSTS,
 )
-from queue_env.kernel.layout import Array, Floats, Ints, Record
+from queue_env.kernel.layout import Array, Floats, Record, Slots
 
 SHIFT = 52 - COST_BITS
 BELOW = (1 << SHIFT) - 1
@@ -60,7 +60,7 @@ def young(c: Record, term: Record, age: float) -> bool:
 
 @jit_apart
 def charge(
-    c: Record, s: Record, terms: Array, table: Floats, jobs: Array, orders: Ints, outcome: Floats, since: float
+    c: Record, s: Record, terms: Array, table: Floats, jobs: Array, orders: Slots, outcome: Floats, since: float
 ) -> None:
     """Charge the jobs present for the time from `since` to now."""
     now = s["now"]

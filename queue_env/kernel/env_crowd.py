@@ -9,7 +9,7 @@ from queue_env.kernel.env_layout import (
     FREE,
     SERVED,
 )
-from queue_env.kernel.layout import Array, Ints, Record
+from queue_env.kernel.layout import Array, Record, Slots
 
 
 @jit
@@ -22,7 +22,7 @@ def goes_before(jobs: Array, slot: int, other: int) -> bool:
 
 
 @jit
-def sift(jobs: Array, order: Ints, place: int) -> None:
+def sift(jobs: Array, order: Slots, place: int) -> None:
     """Move a job towards the front of the SRPT order, to where it belongs."""
     slot = order[place]
     while place > 0 and goes_before(jobs, slot, order[place - 1]):
@@ -32,7 +32,7 @@ def sift(jobs: Array, order: Ints, place: int) -> None:
 
 
 @jit
-def restore_order(s: Record, jobs: Array, orders: Ints) -> None:
+def restore_order(s: Record, jobs: Array, orders: Slots) -> None:
     """Put the jobs into SRPT order again after some have been served; those are the only ones out of place."""
     order = orders[BY_REMAINING]
     for place in range(1, s["number"]):
@@ -40,7 +40,7 @@ def restore_order(s: Record, jobs: Array, orders: Ints) -> None:
 
 
 @jit
-def enter(s: Record, jobs: Array, orders: Ints, size: float, patience: float) -> int:
+def enter(s: Record, jobs: Array, orders: Slots, size: float, patience: float) -> int:
     """Give an arriving job a slot, a place in both orders, and the anchor's role if nobody has it."""
     s["free"] -= 1
     slot = orders[FREE, s["free"]]
@@ -70,7 +70,7 @@ def enter(s: Record, jobs: Array, orders: Ints, size: float, patience: float) ->
 
 
 @jit
-def take_out(order: Ints, count: int, slot: int) -> None:
+def take_out(order: Slots, count: int, slot: int) -> None:
     """Close the gap that a job leaves in an order."""
     place = 0
     while order[place] != slot:
@@ -80,7 +80,7 @@ def take_out(order: Ints, count: int, slot: int) -> None:
 
 
 @jit
-def largest(s: Record, jobs: Array, orders: Ints) -> int:
+def largest(s: Record, jobs: Array, orders: Slots) -> int:
     """Return the slot of the largest original size present, of two equal ones the earlier, or -1."""
     best = -1
     size = -1.0
@@ -93,7 +93,7 @@ def largest(s: Record, jobs: Array, orders: Ints) -> int:
 
 
 @jit_apart
-def leave(s: Record, jobs: Array, orders: Ints, slot: int) -> None:
+def leave(s: Record, jobs: Array, orders: Slots, slot: int) -> None:
     """Take a job out of the system and hand on the anchor's role."""
     number = s["number"]
     take_out(orders[BY_REMAINING], number, slot)
@@ -110,7 +110,7 @@ def leave(s: Record, jobs: Array, orders: Ints, slot: int) -> None:
 
 
 @jit
-def backlog_without(s: Record, jobs: Array, orders: Ints, slot: int) -> float:
+def backlog_without(s: Record, jobs: Array, orders: Slots, slot: int) -> float:
     """Return the remaining work of all jobs but one."""
     work = 0.0
     for i in range(s["number"]):
@@ -121,7 +121,7 @@ def backlog_without(s: Record, jobs: Array, orders: Ints, slot: int) -> float:
 
 
 @jit_apart
-def clear(s: Record, orders: Ints, capacity: int) -> None:
+def clear(s: Record, orders: Slots, capacity: int) -> None:
     """Empty the system and set its clock to zero."""
     for i in range(capacity):
         orders[FREE, i] = capacity - 1 - i

@@ -68,8 +68,8 @@ from queue_env.kernel.layout import (
     QUEUE_CLOCK,
     Array,
     Floats,
-    Ints,
     Record,
+    Slots,
 )
 from queue_env.kernel.layout import SERVED as LEFT_SERVED
 
@@ -79,7 +79,7 @@ HUGE = np.finfo(np.float64).max
 
 
 @jit
-def shortest_service(s: Record, jobs: Array, orders: Ints) -> float:
+def shortest_service(s: Record, jobs: Array, orders: Slots) -> float:
     """Return the time until the next job finishes, or infinity."""
     shortest = np.inf
     for i in range(s["served"]):
@@ -97,7 +97,7 @@ def clock_rate(c: Record, rate: float) -> float:
 
 
 @jit_apart
-def shortest_patience(c: Record, s: Record, jobs: Array, orders: Ints) -> float:
+def shortest_patience(c: Record, s: Record, jobs: Array, orders: Slots) -> float:
     """Return the time until the next job's patience runs out, or infinity."""
     shortest = np.inf
     for i in range(s["number"]):
@@ -120,7 +120,7 @@ def next_arrival(s: Record, chunk: Floats) -> float:
 
 
 @jit
-def work(s: Record, jobs: Array, orders: Ints, elapsed: float, completing: float) -> None:
+def work(s: Record, jobs: Array, orders: Slots, elapsed: float, completing: float) -> None:
     """Serve for some time; all that complete together have nothing left."""
     for i in range(s["served"]):
         job = jobs[orders[SERVED, i]]
@@ -135,7 +135,7 @@ def work(s: Record, jobs: Array, orders: Ints, elapsed: float, completing: float
 
 
 @jit_apart
-def use_patience(c: Record, s: Record, jobs: Array, orders: Ints, elapsed: float, running_out: float) -> None:
+def use_patience(c: Record, s: Record, jobs: Array, orders: Slots, elapsed: float, running_out: float) -> None:
     """Let the patience clocks run; all that run out together have nothing left."""
     for i in range(s["number"]):
         job = jobs[orders[BY_ARRIVAL, i]]
@@ -146,7 +146,7 @@ def use_patience(c: Record, s: Record, jobs: Array, orders: Ints, elapsed: float
 
 
 @jit_apart
-def rebase(s: Record, jobs: Array, orders: Ints) -> None:
+def rebase(s: Record, jobs: Array, orders: Slots) -> None:
     """Make now the new origin of time, so that the clock keeps its digits."""
     now = s["now"]
     for i in range(s["number"]):
@@ -174,7 +174,7 @@ def note_arrival(s: Record, job: Record, records: Array) -> None:
 
 
 @jit
-def admit(s: Record, jobs: Array, orders: Ints, chunk: Floats, records: Array, c: Record) -> None:
+def admit(s: Record, jobs: Array, orders: Slots, chunk: Floats, records: Array, c: Record) -> None:
     """Let the next job in."""
     patience = np.inf
     if c["clock"] != NO_CLOCK:
@@ -190,7 +190,7 @@ def admit(s: Record, jobs: Array, orders: Ints, chunk: Floats, records: Array, c
 
 @jit
 def depart(
-    c: Record, s: Record, jobs: Array, orders: Ints, outcome: Floats, records: Array, slot: int, how: int
+    c: Record, s: Record, jobs: Array, orders: Slots, outcome: Floats, records: Array, slot: int, how: int
 ) -> None:
     """Let a job go and count it."""
     job = jobs[slot]
@@ -215,7 +215,7 @@ def depart(
 
 
 @jit
-def first_done(s: Record, jobs: Array, orders: Ints) -> int:
+def first_done(s: Record, jobs: Array, orders: Slots) -> int:
     """Return who has nothing left, of several the earliest."""
     best = -1
     for i in range(s["served"]):
@@ -226,7 +226,7 @@ def first_done(s: Record, jobs: Array, orders: Ints) -> int:
 
 
 @jit
-def first_impatient(c: Record, s: Record, jobs: Array, orders: Ints) -> int:
+def first_impatient(c: Record, s: Record, jobs: Array, orders: Slots) -> int:
     """Return whose patience has run out, of several the earliest."""
     for i in range(s["number"]):
         slot = orders[BY_ARRIVAL, i]
@@ -405,7 +405,7 @@ def close_step(m: Batch, c: Record, s: Record, b: int) -> None:
     for t in range(c["terms"]):
         cost += m.terms[t]["weight"] * outcome[COSTS + t]
         outcome[EPISODE_COSTS + t] += outcome[COSTS + t]
-    outcome[REWARD] = -c["reward_scale"] * cost
+    outcome[REWARD] = 0.0 - c["reward_scale"] * cost  # not -0.0
     outcome[ELAPSED] = s["now"] - s["decided"]
     note_episode(s, outcome)
     observe(c, s, m.jobs[b], m.orders[b], s["now"] - s["decided"], m.observations[b])
@@ -439,7 +439,7 @@ def clear_step(outcome: Floats) -> None:
 
 
 @jit_apart
-def begin_episode(c: Record, s: Record, orders: Ints, chunk: Floats, outcome: Floats) -> None:
+def begin_episode(c: Record, s: Record, orders: Slots, chunk: Floats, outcome: Floats) -> None:
     """Empty the system and set everything that counts to zero; the jobs to come stay as they are."""
     clear(s, orders, orders.shape[1])
     s["base"] = -chunk[ARRIVALS, s["next"] - 1] if s["next"] > 0 else 0.0
@@ -456,7 +456,7 @@ def begin_episode(c: Record, s: Record, orders: Ints, chunk: Floats, outcome: Fl
 
 
 @jit_apart
-def admit_giant(c: Record, s: Record, jobs: Array, orders: Ints, giants: Floats, records: Array) -> None:
+def admit_giant(c: Record, s: Record, jobs: Array, orders: Slots, giants: Floats, records: Array) -> None:
     """Start a big-job episode with its first job."""
     i = s["next_giant"]
     size = giants[GIANT_SIZE, i]
@@ -535,7 +535,7 @@ def _step(
     setup: Array,
     systems: Array,
     jobs: Array,
-    orders: Ints,
+    orders: Slots,
     chunks: Floats,
     giants: Floats,
     terms: Array,
@@ -592,7 +592,8 @@ def _step(
                 s["stage"] = RESETTING
             else:
                 clear_step(outcomes[b])
-                last_outcomes[b, REASON] = NO_REASON
+                if c["autoreset"] == SAME_STEP:
+                    last_outcomes[b, REASON] = NO_REASON
                 take_action(m, c, s, b)
         elif s["status"] == READY:
             continue
@@ -605,7 +606,7 @@ def _step(
 step = jit_entry(_step)
 
 
-def _empty(setup: Array, systems: Array, orders: Ints, chunks: Floats, outcomes: Floats, b: int) -> None:
+def _empty(setup: Array, systems: Array, orders: Slots, chunks: Floats, outcomes: Floats, b: int) -> None:
     """Begin an episode of system b with nobody present; whom to put in comes next."""
     begin_episode(setup[0], systems[b], orders[b], chunks[b], outcomes[b])
     systems[b]["stage"] = STARTING
@@ -618,7 +619,7 @@ def _put(
     setup: Array,
     systems: Array,
     jobs: Array,
-    orders: Ints,
+    orders: Slots,
     records: Array,
     b: int,
     size: float,

@@ -13,7 +13,7 @@ from queue_env.kernel.env_layout import (
     SERVED,
     TINY,
 )
-from queue_env.kernel.layout import Array, Ints, Record
+from queue_env.kernel.layout import Array, Record, Slots
 
 MOST_STEPS = 100
 
@@ -28,7 +28,7 @@ def between(low: float, value: float, high: float) -> float:
 
 
 @jit_apart
-def pivot_of(s: Record, jobs: Array, orders: Ints, servers: int) -> float:
+def pivot_of(s: Record, jobs: Array, orders: Slots, servers: int) -> float:
     """Return the n-th largest desired rate, or one if none is above one: the multiplier lies in [pivot-1, pivot]."""
     top = -np.inf
     for i in range(s["number"]):
@@ -51,7 +51,7 @@ def pivot_of(s: Record, jobs: Array, orders: Ints, servers: int) -> float:
 
 
 @jit_apart
-def project(s: Record, jobs: Array, orders: Ints, servers: int) -> None:
+def project(s: Record, jobs: Array, orders: Slots, servers: int) -> None:
     """Set the rates nearest to the desired ones with 0 <= v <= 1 and a sum of at most n.
 
     They are v = min(max(a - m, 0), 1) with the multiplier m >= 0 of the sum, zero if that is small enough. It is found
@@ -96,7 +96,7 @@ def project(s: Record, jobs: Array, orders: Ints, servers: int) -> None:
 
 
 @jit_apart
-def fill(c: Record, s: Record, jobs: Array, orders: Ints) -> None:
+def fill(c: Record, s: Record, jobs: Array, orders: Slots) -> None:
     """Give what is left of the servers to the jobs in SRPT order, or in that of arrival if sizes are hidden."""
     left = float(c["servers"])
     for i in range(s["number"]):
@@ -115,7 +115,7 @@ def fill(c: Record, s: Record, jobs: Array, orders: Ints) -> None:
 
 
 @jit_apart
-def choose(s: Record, jobs: Array, orders: Ints, most: int) -> None:
+def choose(s: Record, jobs: Array, orders: Slots, most: int) -> None:
     """Find the jobs of smallest key, ties by job number, into `CHOSEN`, best first."""
     chosen = orders[CHOSEN]
     count = 0
@@ -136,14 +136,14 @@ def choose(s: Record, jobs: Array, orders: Ints, most: int) -> None:
 
 
 @jit
-def serve_chosen(s: Record, jobs: Array, orders: Ints) -> None:
+def serve_chosen(s: Record, jobs: Array, orders: Slots) -> None:
     """Give the chosen jobs rate one."""
     for i in range(s["chosen"]):
         jobs[orders[CHOSEN, i]]["rate"] = 1.0
 
 
 @jit
-def serve_highest(c: Record, s: Record, jobs: Array, orders: Ints) -> None:
+def serve_highest(c: Record, s: Record, jobs: Array, orders: Slots) -> None:
     """Give the n jobs of highest priority rate one."""
     for i in range(s["number"]):
         job = jobs[orders[BY_ARRIVAL, i]]
@@ -156,7 +156,7 @@ def serve_highest(c: Record, s: Record, jobs: Array, orders: Ints) -> None:
 
 
 @jit
-def serve_apart(s: Record, jobs: Array, orders: Ints, anchor: int, rate: float, servers: int) -> None:
+def serve_apart(s: Record, jobs: Array, orders: Slots, anchor: int, rate: float, servers: int) -> None:
     """Give one job a rate; of the others the n-1 of smallest remaining size get one, the n-th what is left of one."""
     left = float(servers) - 1.0
     partial = 1.0 - rate
@@ -174,7 +174,7 @@ def serve_apart(s: Record, jobs: Array, orders: Ints, anchor: int, rate: float, 
 
 
 @jit
-def serve_first(s: Record, jobs: Array, order: Ints, servers: int) -> None:
+def serve_first(s: Record, jobs: Array, order: Slots, servers: int) -> None:
     """Give the first n jobs of an order rate one."""
     for i in range(min(s["number"], servers)):
         jobs[order[i]]["rate"] = 1.0
@@ -184,7 +184,7 @@ def serve_first(s: Record, jobs: Array, order: Ints, servers: int) -> None:
 
 
 @jit
-def set_asked_rates(c: Record, s: Record, jobs: Array, orders: Ints) -> None:
+def set_asked_rates(c: Record, s: Record, jobs: Array, orders: Slots) -> None:
     """Set the rates that an action other than a rule asks for."""
     action = c["action"]
     if action == PRIORITY:
@@ -201,7 +201,7 @@ def set_asked_rates(c: Record, s: Record, jobs: Array, orders: Ints) -> None:
 
 
 @jit
-def stop_service(s: Record, jobs: Array, orders: Ints) -> None:
+def stop_service(s: Record, jobs: Array, orders: Slots) -> None:
     """Set all rates to zero, and note who had one."""
     for i in range(s["served"]):
         job = jobs[orders[SERVED, i]]
@@ -210,7 +210,7 @@ def stop_service(s: Record, jobs: Array, orders: Ints) -> None:
 
 
 @jit
-def gather_served(s: Record, jobs: Array, orders: Ints) -> None:
+def gather_served(s: Record, jobs: Array, orders: Slots) -> None:
     """List the jobs that have a rate now."""
     for i in range(s["served"]):
         jobs[orders[SERVED, i]]["was"] = 0

@@ -32,11 +32,11 @@ from queue_env.kernel.env_rates import (
     set_asked_rates,
     stop_service,
 )
-from queue_env.kernel.layout import Array, Ints, Record
+from queue_env.kernel.layout import Array, Record, Slots
 
 
 @jit_apart
-def serve_by_key(c: Record, s: Record, jobs: Array, orders: Ints, kind: int) -> None:
+def serve_by_key(c: Record, s: Record, jobs: Array, orders: Slots, kind: int) -> None:
     """Serve the n best by size or by arrival, without preemption or with it."""
     for i in range(s["number"]):
         job = jobs[orders[BY_ARRIVAL, i]]
@@ -48,7 +48,7 @@ def serve_by_key(c: Record, s: Record, jobs: Array, orders: Ints, kind: int) -> 
 
 
 @jit_apart
-def serve_large_apart(c: Record, s: Record, jobs: Array, orders: Ints, boundary: float) -> None:
+def serve_large_apart(c: Record, s: Record, jobs: Array, orders: Slots, boundary: float) -> None:
     """Give the oldest large job a server, and the n-1 of smallest remaining size among the others one each."""
     for i in range(s["number"]):
         job = jobs[orders[BY_ARRIVAL, i]]
@@ -64,7 +64,7 @@ def serve_large_apart(c: Record, s: Record, jobs: Array, orders: Ints, boundary:
 
 
 @jit_apart
-def serve_below_backlog(c: Record, s: Record, jobs: Array, orders: Ints, rule: Record) -> None:
+def serve_below_backlog(c: Record, s: Record, jobs: Array, orders: Slots, rule: Record) -> None:
     """Serve the anchor at one while the others' work is below its threshold, else not; they cross it at `switch`."""
     anchor = s["anchor"]
     backlog = backlog_without(s, jobs, orders, anchor)
@@ -86,7 +86,7 @@ def serve_below_backlog(c: Record, s: Record, jobs: Array, orders: Ints, rule: R
 
 
 @jit
-def sort_by_attained(s: Record, jobs: Array, orders: Ints) -> None:
+def sort_by_attained(s: Record, jobs: Array, orders: Slots) -> None:
     """Sort the jobs present by attained service, into `CHOSEN`; the newest have usually the least."""
     chosen = orders[CHOSEN]
     number = s["number"]
@@ -101,7 +101,7 @@ def sort_by_attained(s: Record, jobs: Array, orders: Ints) -> None:
 
 
 @jit_apart
-def serve_least_attained(c: Record, s: Record, jobs: Array, orders: Ints) -> None:
+def serve_least_attained(c: Record, s: Record, jobs: Array, orders: Slots) -> None:
     """Serve level after level of attained service; the next change is when a level meets the one above it."""
     sort_by_attained(s, jobs, orders)
     chosen = orders[CHOSEN]
@@ -132,7 +132,7 @@ def serve_least_attained(c: Record, s: Record, jobs: Array, orders: Ints) -> Non
 
 
 @jit_apart
-def level(s: Record, jobs: Array, orders: Ints) -> None:
+def level(s: Record, jobs: Array, orders: Slots) -> None:
     """Let the level that has caught up with the one above it be one with it, exactly."""
     chosen = orders[CHOSEN]
     attained = jobs[chosen[s["level_last"]]]["attained"]
@@ -147,7 +147,7 @@ def level(s: Record, jobs: Array, orders: Ints) -> None:
 
 
 @jit_apart
-def apply_rule(c: Record, s: Record, rule: Record, jobs: Array, orders: Ints) -> None:
+def apply_rule(c: Record, s: Record, rule: Record, jobs: Array, orders: Slots) -> None:
     """Set the rates of a reference rule."""
     kind = rule["kind"]
     servers = c["servers"]
@@ -174,7 +174,7 @@ def apply_rule(c: Record, s: Record, rule: Record, jobs: Array, orders: Ints) ->
 
 
 @jit
-def set_rates(c: Record, s: Record, rules: Array, jobs: Array, orders: Ints) -> None:
+def set_rates(c: Record, s: Record, rules: Array, jobs: Array, orders: Slots) -> None:
     """Set the rates that the held action means for the jobs present now."""
     s["switch"] = np.inf
     stop_service(s, jobs, orders)
@@ -187,7 +187,7 @@ def set_rates(c: Record, s: Record, rules: Array, jobs: Array, orders: Ints) -> 
 
 
 @jit
-def cross(s: Record, jobs: Array, orders: Ints, rule: Record) -> None:
+def cross(s: Record, jobs: Array, orders: Slots, rule: Record) -> None:
     """Note that the time of `switch` has come."""
     s["crossed"] = 1
     if rule["kind"] == LAS:

@@ -13,6 +13,7 @@ Array: TypeAlias = npt.NDArray[np.void]
 Record: TypeAlias = Any  # one record of an Array; numba knows the types of its fields, a static checker does not
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
+Slots: TypeAlias = npt.NDArray[np.int32]
 
 # ---- what a run returns --------------------------------------------------------------------------
 DONE = 0  # every counted job has left, or the horizon is reached, or nothing can happen any more
@@ -62,6 +63,7 @@ SOJOURN_CLOCK = 3
 SERVED = 0
 ABANDONED = 1
 PRESENT = 2
+UNKNOWN = -1  # left before the snapshot of an environment that kept no records
 IN_QUEUE = 0
 IN_SERVICE = 1
 AS_PARTIAL = 2
@@ -77,9 +79,10 @@ SMALL = 32  # up to so many servers, those in service lie in one sorted array
 MANY = 64  # up to so many jobs, the next anchor is found by looking at all of them; with more, in a heap
 
 
-def record_type(floats: str, ints: str) -> np.dtype[np.void]:
-    """Return the type of records with these fields, named in two strings."""
-    return np.dtype([(name, "f8") for name in floats.split()] + [(name, "i8") for name in ints.split()])
+def record_type(floats: str, ints: str, short_ints: str = "") -> np.dtype[np.void]:
+    """Return the type of records with these fields, named in strings; an even number of short ones aligns all."""
+    kinds = {"f8": floats, "i8": ints, "i4": short_ints}
+    return np.dtype([(name, kind) for kind, names in kinds.items() for name in names.split()])
 
 
 ENTRY = record_type("key", "tie slot")
