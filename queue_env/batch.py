@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
@@ -67,7 +67,12 @@ class BatchOfSystems:
     # ---- episodes --------------------------------------------------------------------------------
 
     def reset(
-        self, chosen: Sequence[int], seeds: Mapping[int, np.random.SeedSequence], start: Start | None = None
+        self,
+        chosen: Sequence[int],
+        seeds: Mapping[int, np.random.SeedSequence],
+        start: Start | None = None,
+        *,
+        new_jobs: Container[int] = (),
     ) -> None:
         """Begin an episode in the chosen systems, and go to its first decision.
 
@@ -75,6 +80,7 @@ class BatchOfSystems:
             chosen: which systems.
             seeds: for those whose jobs are to come from a new stream.
             start: how to start, or None for an empty system.
+            new_jobs: those that go on from a snapshot with jobs of their seed, and not with those of the snapshot.
         """
         self._make_room(self.config.capacity)
         systems, memory = self.memory.systems, self.memory
@@ -87,7 +93,7 @@ class BatchOfSystems:
                 source = self._source(b)
             memory.last_outcomes[b, layout.REASON] = layout.NO_REASON
             if start is not None:
-                self._start(b, source, start, with_jobs_to_come=b not in seeds)
+                self._start(b, source, start, with_jobs_to_come=b not in new_jobs)
                 continue
             if systems[b]["given"]:
                 source.close_workload(memory, b)
@@ -109,9 +115,10 @@ class BatchOfSystems:
             self._make_room(int(start.snapshot.system["arrived"][0]) + self.config.capacity)
             put_back(start.snapshot, self.memory, b, with_jobs_to_come=with_jobs_to_come)
         put_jobs(self.config, self.memory, b, start)
-        nobody = memory.systems[b]["number"] == 0 and self.config.episode == "big-job"
         memory.systems[b]["done"] = 0
-        memory.systems[b]["stage"] = layout.RESETTING if nobody else layout.STARTING
+        memory.systems[b]["stage"] = layout.STARTING if start.snapshot is None else layout.RESUMING
+        if memory.systems[b]["number"] == 0 and self.config.episode == "big-job":
+            memory.systems[b]["stage"] = layout.RESETTING
         memory.systems[b]["status"] = layout.NEED_SOURCE
 
     def _source(self, b: int) -> JobsToCome:

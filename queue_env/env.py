@@ -104,7 +104,7 @@ class QueueEnv(gym.Env[Any, Any]):
 
     With `size_knowledge="unknown"`, `work` and `anchor_size` are 0, and `remaining`, `size`, `anchor` and `largest` are
     left out. The order of arrival takes the place of SRPT order, in `work_conserving` too; if N > K, the rows hold the
-    n oldest and the newest. The action `anchor` and the view `compact` are refused then.
+    newest, the n oldest, and then the latest of the others. The action `anchor` and `compact` are refused then.
 
     ## Rewards
     Minus `reward_scale` times the weighted sum of the terms in `reward`, one to eight of these, over the jobs:
@@ -266,7 +266,8 @@ class QueueEnv(gym.Env[Any, Any]):
         super().reset(seed=seed)
         start = read_options(self.config, self.batch.memory, options)
         fresh = seed is not None or not self.batch.seeded(0)
-        self.batch.reset([0], {0: new_seed(self.np_random)} if fresh else {}, start)
+        seeds = {0: new_seed(self.np_random)} if fresh else {}
+        self.batch.reset([0], seeds, start, new_jobs=() if seed is None else (0,))
         self._over = False
         self._responses, self._total = [], 0.0
         self._show()
@@ -299,6 +300,8 @@ class QueueEnv(gym.Env[Any, Any]):
 
     def snapshot(self) -> Snapshot:
         """Return the whole state between two decisions, for `reset(options={"snapshot": ...})`."""
+        if not self.batch.seeded(0):
+            refuse("snapshot", "environment", "reset first", "no episode")
         return self.batch.snapshot(0)
 
     def records(self) -> NDArray[np.void]:

@@ -97,11 +97,11 @@ def take_snapshot(config: EnvConfig, memory: Batch, source: JobsToCome, b: int) 
     )
 
 
-def check_snapshot(config: EnvConfig, memory: Batch, snapshot: object) -> Snapshot:
+def check_snapshot(config: EnvConfig, snapshot: object) -> Snapshot:
     """Return what is a snapshot that can be put back.
 
     Raises:
-        ValueError: it is none, or of another kind of environment, or has more jobs than there is room for.
+        ValueError: it is none, or of another kind of environment.
     """
     if not isinstance(snapshot, Snapshot):
         refuse("reset", "options['snapshot']", "a Snapshot, as snapshot() gives it", snapshot)
@@ -110,10 +110,6 @@ def check_snapshot(config: EnvConfig, memory: Batch, snapshot: object) -> Snapsh
             refuse(
                 "reset", f"{name} of options['snapshot']", f"{allowed}, that of the environment", snapshot.origin[name]
             )
-    if len(snapshot.jobs) >= memory.jobs.shape[1]:
-        refuse(
-            "reset", "jobs in options['snapshot']", f"less than the capacity {memory.jobs.shape[1]}", len(snapshot.jobs)
-        )
     return snapshot
 
 

@@ -82,13 +82,15 @@ def read_options(config: EnvConfig, memory: Batch, options: Mapping[str, Any] | 
     if "snapshot" in given and ("jobs" in given or "workload" in given):
         refuse("reset", "options", "a snapshot without jobs or workload, which are in it", list(given))
     jobs = [_read_job(config, f"jobs[{i}]", job) for i, job in enumerate(_listed(given.get("jobs", ())))]
-    if len(jobs) >= memory.jobs.shape[1]:
-        refuse("reset", "number of options['jobs']", f"less than the capacity {memory.jobs.shape[1]}", len(jobs))
     if sum(job.anchor for job in jobs) > 1:
         refuse("reset", "options['jobs']", "with one anchor at most", given["jobs"])
+    snapshot = check_snapshot(config, given["snapshot"]) if "snapshot" in given else None
+    present = len(jobs) + ("job" in given) + (0 if snapshot is None else len(snapshot.jobs))
+    if present > memory.jobs.shape[1]:
+        refuse("reset", "number of jobs in options", f"at most the capacity {memory.jobs.shape[1]}", present)
     return Start(
         workload=_read_workload(config, given["workload"]) if "workload" in given else None,
-        snapshot=check_snapshot(config, memory, given["snapshot"]) if "snapshot" in given else None,
+        snapshot=snapshot,
         jobs=tuple(sorted(jobs, key=lambda job: -job.age)),
         job=_read_job(config, "job", given["job"]) if "job" in given else None,
     )

@@ -33,6 +33,8 @@ class System:
         window_to: the job at whose arrival the window of time averages ends; None for the end of the run. It begins
             with the arrival of the first counted job.
         horizon: absolute time at which the run ends at the latest.
+        slots: jobs there is room for at first.
+        marks: times at which response times are counted besides.
     """
 
     def __init__(
@@ -46,11 +48,13 @@ class System:
         relative: bool = False,
         window_to: int | None = None,
         horizon: float = np.inf,
+        slots: int = FIRST_SLOTS,
+        marks: NDArray[np.float64] | None = None,
     ) -> None:
         self.setting = setting
         user = setting.policy.user
         self._run = entry_point(setting.kernel["family"], None if user is None else user.function)
-        self.memory = layout.allocate(FIRST_SLOTS, rows, recorded, setting.parameters.copy())
+        self.memory = layout.allocate(slots, rows, recorded, setting.parameters.copy(), marks)
         values: dict[str, float] = dict(setting.kernel)
         values |= {
             "speed": setting.speed,

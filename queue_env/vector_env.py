@@ -103,7 +103,7 @@ class QueueVectorEnv(VectorEnv[Any, Any, Any]):
         start = read_options(self.config, self.batch.memory, options)
         chosen = np.flatnonzero(mask).tolist()
         fresh = {b: self._new_seed(b, seeds[b]) for b in chosen if seeds[b] is not None or not self.batch.seeded(b)}
-        self.batch.reset(chosen, fresh, start)
+        self.batch.reset(chosen, fresh, start, new_jobs={b for b in chosen if seeds[b] is not None})
         outcomes = self.batch.memory.outcomes
         for b in chosen:
             self._responses[b] = []
@@ -157,6 +157,8 @@ class QueueVectorEnv(VectorEnv[Any, Any, Any]):
 
     def snapshot(self, index: int) -> Snapshot:
         """Return the whole state of a system, for `reset(options={"snapshot": ...})` here or of a `QueueEnv`."""
+        if not self.batch.seeded(index):
+            refuse("snapshot", f"environment {index}", "reset first", "no episode")
         return self.batch.snapshot(index)
 
     def records(self, index: int) -> NDArray[np.void]:
@@ -174,10 +176,12 @@ class QueueVectorEnv(VectorEnv[Any, Any, Any]):
 
     def close_extras(self, **kwargs: Any) -> None:
         """Close the window and end the threads."""
-        if self._painter is not None:
+        # Gymnasium closes what its constructor has refused, too.
+        if getattr(self, "_painter", None) is not None:
             self._painter.close()
             self._painter = None
-        self.batch.close()
+        if hasattr(self, "batch"):
+            self.batch.close()
 
     @property
     def _rates(self) -> NDArray[np.float64]:

@@ -83,9 +83,9 @@ class TimeDiscountVector(VectorWrapper):
     def __init__(self, env: VectorEnv[Any, Any, Any], beta: float) -> None:
         super().__init__(env)
         self.beta = positive("TimeDiscountVector", "beta", beta)
-        self._mode = env.metadata.get("autoreset_mode")
-        if not isinstance(self._mode, AutoresetMode):
-            refuse("TimeDiscountVector", "env.metadata['autoreset_mode']", "an AutoresetMode", self._mode)
+        self.autoreset_mode = env.metadata.get("autoreset_mode")
+        if not isinstance(self.autoreset_mode, AutoresetMode):
+            refuse("TimeDiscountVector", "env.metadata['autoreset_mode']", "an AutoresetMode", self.autoreset_mode)
         self._over = np.zeros(self.num_envs, np.bool_)  # the episode is over, and no reset has followed
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -107,9 +107,9 @@ class TimeDiscountVector(VectorWrapper):
             final, ended = infos["final_info"], infos["_final_info"]
             final["discount"], final["_discount"] = np.where(ended, infos["discount"], 0.0), ended.copy()
         done = terminations | truncations
-        if self._mode is AutoresetMode.NEXT_STEP:
+        if self.autoreset_mode is AutoresetMode.NEXT_STEP:
             self._over = done
-        elif self._mode is AutoresetMode.DISABLED:
+        elif self.autoreset_mode is AutoresetMode.DISABLED:
             self._over |= done
         return observations, rewards, terminations, truncations, infos
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize
 
 from queue_env import QueueEnv
 from queue_env.reward import job_costs
@@ -75,6 +76,71 @@ def test_executed_rates_are_the_nearest_that_are_allowed(action: list[float], se
     assert rates.sum() <= servers * (1 + 1e-12)
     assert (rates[number:] == 0).all()
     np.testing.assert_allclose(rates[:number], projection(finite(desired[:number]), servers), rtol=0, atol=1e-9)
+
+
+def within_reach(desired: NDArray[np.float64], servers: int) -> NDArray[np.float64]:
+    """Desired rates of moderate size with the same nearest allowed point.
+
+    The nearest point is min(max(a - m, 0), 1), and m lies in [p-1, p] where p is the n-th largest of desired rates, if
+    that is above one; else in [0, 1]. So a shift of all by p-1 shifts m by as much, and entries below -1 or above 2 are
+    then zero or one however far they are. A solver for quadratic programs needs it, as 1e300 leaves it no digits.
+    """
+    exact = [Fraction(a) for a in desired.tolist()]
+    pivot = sorted(exact, reverse=True)[servers - 1] if len(exact) >= servers else Fraction(1)
+    shift = max(pivot, Fraction(1)) - 1
+    return np.array([float(min(max(a - shift, Fraction(-1)), Fraction(2))) for a in exact])
+
+
+def nearest_by_solver(desired: NDArray[np.float64], servers: int) -> NDArray[np.float64]:
+    """The point of {0 <= v <= 1, sum <= n} nearest to desired rates, by sequential quadratic programming."""
+    number = len(desired)
+    return np.asarray(
+        minimize(
+            lambda v: 0.5 * np.sum((v - desired) ** 2),
+            np.full(number, 0.5 * min(1.0, servers / number)),
+            jac=lambda v: v - desired,
+            bounds=[(0.0, 1.0)] * number,
+            constraints={"type": "ineq", "fun": lambda v: servers - v.sum(), "jac": lambda v: -np.ones(number)},
+            method="SLSQP",
+            options={"ftol": 1e-14, "maxiter": 500},
+        ).x
+    )
+
+
+def filled(entry: st.SearchStrategy[float]) -> st.SearchStrategy[list[float]]:
+    return st.lists(entry, min_size=SLOTS, max_size=SLOTS)
+
+
+MODERATE = 100.0
+FAMILIES = {
+    "huge": filled(st.floats(1e15, 1e308) | st.sampled_from([1e16, 1e16 + 2, 1e300, 2e300])),
+    "negative": filled(st.floats(-1e308, 0) | st.floats(-3, 0)),
+    "infinite": filled(st.sampled_from([math.inf, -math.inf]) | st.floats(-2, 3)),
+    "equal": st.floats(allow_nan=False).map(lambda entry: [entry] * SLOTS)
+    | st.floats(-2, 3).map(lambda a: [a] * SLOTS),
+    "zero": st.just([0.0] * SLOTS) | filled(st.sampled_from([0.0, -0.0, 1e-300])),
+    "moderate": filled(st.floats(-2, 3)) | filled(st.floats(-MODERATE, MODERATE)),
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(data=st.data(), servers=st.integers(1, 6), number=st.integers(1, 14))
+def test_executed_rates_are_those_of_a_quadratic_program(
+    family: str, data: st.DataObject, servers: int, number: int
+) -> None:
+    env = crowded(servers, number)
+    desired = np.array(data.draw(FAMILIES[family]))
+    *_, info = env.step(desired)
+    rates = info["allocation"]
+    assert (rates >= 0).all()
+    assert (rates <= 1).all()
+    assert math.fsum(rates) <= servers + 1e-12
+    assert (rates[number:] == 0).all()
+    wanted = finite(desired[:number])
+    near = wanted if np.abs(wanted).max() <= MODERATE else within_reach(wanted, servers)
+    # What sequential quadratic programming reaches in float64 is some 1e-8 from the point.
+    np.testing.assert_allclose(rates[:number], nearest_by_solver(near, servers), rtol=0, atol=1e-6)
 
 
 def same(one: Any, other: Any) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import numba
@@ -36,21 +37,45 @@ def entry_point(family: int, function: Callable[..., float] | None = None) -> Ru
     if function is not None:
         run, rule = _user_run(family), _compile_rule(family, function)
         return lambda memory, *arrays: run(memory, *arrays, rule)
-    run = getattr(import_module(f"queue_env.kernel.{_MODULES[family]}"), f"run_{_MODULES[family]}")
+    return _without_rule(family, getattr(_module(family), f"run_{_MODULES[family]}"))
+
+
+def drive_point(family: int, function: Callable[..., float] | None = None) -> Run:
+    """Return ``drive(memory, work) -> status``, which runs blocks (see `blocks`); arguments as for `entry_point`."""
+    if function is not None:
+        drive, rule = _user_drive(family), _compile_rule(family, function)
+        return lambda memory, work: drive(memory, work, rule)
+    return _without_rule(family, getattr(import_module("queue_env.kernel.blocks"), f"drive_{_MODULES[family]}"))
+
+
+def _module(family: int) -> ModuleType:
+    return import_module(f"queue_env.kernel.{_MODULES[family]}")
+
+
+def _without_rule(family: int, entry: Run) -> Run:
     if family in (INDEX, ANCHOR):
-        return lambda memory, *arrays: run(memory, *arrays, None)
-    return run  # type: ignore[no-any-return]
+        return lambda memory, *arrays: entry(memory, *arrays, None)
+    return entry
 
 
 @cache
 def _user_run(family: int) -> Run:
-    name = _MODULES[family]
-    module = import_module(f"queue_env.kernel.{name}")
     typeof: Callable[[object], Any] = numba.typeof
     memory = typeof(allocate(1))
     signature = types.int64(memory, _FLOATS, _FLOATS, _FLOATS, types.FunctionType(_USER_SIGNATURES[family]))
-    run: Run = jit_entry(getattr(module, f"_run_{name}"), signature)
+    run: Run = jit_entry(getattr(_module(family), f"_run_{_MODULES[family]}"), signature)
     return run
+
+
+@cache
+def _user_drive(family: int) -> Run:
+    from queue_env.kernel import blocks, packing
+
+    typeof: Callable[[object], Any] = numba.typeof
+    work = typeof(packing.no_work())
+    signature = types.int64(typeof(allocate(1)), work, types.FunctionType(_USER_SIGNATURES[family]))
+    drive: Run = jit_entry(getattr(blocks, f"_drive_{_MODULES[family]}"), signature)
+    return drive
 
 
 @cache

@@ -514,11 +514,11 @@ def advance(m: Batch, c: Record, s: Record, b: int) -> int:
             need = begin(m, c, s, b)
             if need != READY:
                 return need
-        if s["stage"] == STEPPING or (s["number"] == 0 and c["interval"] == 0.0):
+        if s["stage"] == STEPPING or (s["stage"] == STARTING and s["number"] == 0 and c["interval"] == 0.0):
             need = run(m, c, s, b)
             if need != READY:
                 return need
-        if s["stage"] == STARTING:
+        if s["stage"] != STEPPING:
             show_start(m, c, s, b)
             return READY
         close_step(m, c, s, b)

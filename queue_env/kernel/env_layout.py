@@ -20,6 +20,7 @@ NEED_SOURCE = 4  # a workload that was handed in for one episode must make way f
 STEPPING = 0
 RESETTING = 1
 STARTING = 2  # the episode has begun, its first decision has not come
+RESUMING = 3  # a snapshot has been put back, and waits for its decision
 
 # ---- actions -------------------------------------------------------------------------------------
 ALLOCATION = 0

@@ -12,8 +12,10 @@ from queue_env.kernel.layout import (
     BAD_RULE,
     BIN_BITS,
     BINS,
+    BLOCK_OVER,
     COMPLETION,
     DONE,
+    FOLLOW,
     FRACTIONAL_CLOCK,
     GROW,
     INDEX,
@@ -22,6 +24,7 @@ from queue_env.kernel.layout import (
     LOWEST_OCTAVE,
     NEED_ARRIVALS,
     NO_CLOCK,
+    OUTGROWN,
     QUEUE_CLOCK,
     RATES,
     REMAINING,
@@ -29,6 +32,7 @@ from queue_env.kernel.layout import (
     SHARING,
     SWITCH,
     THRESHOLD,
+    WATCH,
     Array,
     Floats,
     Ints,
@@ -317,6 +321,44 @@ def next_event(s: Record, arrivals: Floats, completion: float, deadline: float, 
     return ARRIVAL
 
 
+# ---- blocks: they end whenever the number present falls to a level and their largest job has left -
+
+
+@jit_apart
+def outgrow(s: Record, size: float) -> None:
+    """Note that the arriving job is the largest of its block."""
+    s["block_largest"] = size
+    s["largest"] = s["arrived"]
+    if s["stopping"] == WATCH:
+        s["stopping"] = OUTGROWN
+        s["pending"] = 0
+
+
+@jit_apart
+def end_block(s: Record) -> None:
+    """End the block if its largest job has left, for the number present has fallen to the level."""
+    if s["largest"] >= 0:
+        return
+    if s["stopping"] == WATCH:
+        s["stopping"] = BLOCK_OVER
+        s["pending"] = 0
+    elif s["stopping"] == FOLLOW:
+        s["counted_from"] = s["arrived"]
+        s["block_largest"] = 0.0
+
+
+@jit_apart
+def mark_response(s: Record, marks: Floats, above: Floats, periods: Ints, number: int, response: float) -> None:
+    """Count a response time by how many marks it is above, with the weight of the period of the job's arrival."""
+    period = s["periods"]
+    while period > 0 and number < periods[period]:
+        period -= 1
+    place = 0
+    while place < len(marks) and response > marks[place]:
+        place += 1
+    above[place] += 2.0**period
+
+
 # ---- arrivals ------------------------------------------------------------------------------------
 
 
@@ -367,6 +409,8 @@ def admit(m: Memory, s: Record, sizes: Floats, patience: Floats) -> int:
     job["patience"] = limit
     job["clock_since"] = now
     job["clock_rate"] = 0.0
+    if size > s["block_largest"]:
+        outgrow(s, size)
     s["arrived"] += 1
     s["next"] += 1
     s["number"] += 1
@@ -510,6 +554,8 @@ def count(m: Memory, s: Record, slot: int, outcome: int, response: float) -> Non
         stats["waited"] += 1
     if outcome == SERVED:
         count_served(m, row, slot, response)
+        if len(m.marks) > 0:
+            mark_response(s, m.marks, m.above, m.periods, number, response)
     else:
         stats["abandoned"] += 1
         stats["abandoned_time_sum"] += response
@@ -542,10 +588,14 @@ def depart(m: Memory, s: Record, slot: int, outcome: int, remaining: float) -> N
     if s["clock"] != NO_CLOCK:
         clear_deadline(s, m.deadlines, m.deadline_place, slot)
     count(m, s, slot, outcome, response)
+    if job["number"] == s["largest"]:
+        s["largest"] = -1
     job["number"] = -1
     m.free[s["free"]] = slot
     s["free"] += 1
     s["number"] -= 1
+    if s["number"] == s["level"]:
+        end_block(s)
 
 
 @jit

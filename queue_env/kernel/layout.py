@@ -69,6 +69,12 @@ IN_SERVICE = 1
 AS_PARTIAL = 2
 AS_ANCHOR = 3
 
+# ---- what stops a run of a block -----------------------------------------------------------------
+FOLLOW = 0  # nothing does: blocks follow one another
+WATCH = 1  # these will:
+BLOCK_OVER = 2
+OUTGROWN = 3  # a larger job than the largest has arrived
+
 # ---- histograms: 2^7 bins an octave, from 2^-40 to 2^60 ------------------------------------------
 BIN_BITS = 7
 LOWEST_OCTAVE = -40
@@ -76,6 +82,7 @@ HIGHEST_OCTAVE = 60
 BINS = (HIGHEST_OCTAVE - LOWEST_OCTAVE) << BIN_BITS
 
 SMALL = 32  # up to so many servers, those in service lie in one sorted array
+MOST_PERIODS = 64
 MANY = 64  # up to so many jobs, the next anchor is found by looking at all of them; with more, in a heap
 
 
@@ -104,13 +111,16 @@ SYSTEM = record_type(
     "virtual virtual_clock "
     # measures
     "busy number_area busy_area sojourn work_done "
-    "window_start window_end window_number window_busy window_number_end window_busy_end",
+    "window_start window_end window_number window_busy window_number_end window_busy_end "
+    # blocks
+    "block_largest",
     "family order preemptive lossy clock servers capacity dual relative "
     "next draining number arrived epoch served free highest in_service worst waiting deadlines giants "
     "anchor partial rate_kind invalid stalled fresh tracked many "
     "level_free low_level high_full partial_level full_count "
     "counted_from counted_to pending rows recording "
-    "window_from window_to window_served window_served_end window_state",
+    "window_from window_to window_served window_served_end window_state "
+    "level stopping largest periods",
 )
 STATS = record_type(
     "response_sum response_square_sum response_max slowdown_sum slowdown_square_sum slowdown_max "
@@ -138,6 +148,9 @@ class Memory(NamedTuple):
         parameters: `(k,)` the policy's numbers.
         stats: `(rows,)` of `STATS`.
         response_counts, slowdown_counts: `(rows, BINS)`.
+        marks: `(times,)` increasing, at which response times are counted besides; or of length 0.
+        above: `(times + 1,)` counted jobs served, by how many of the marks their response time is above, weighted.
+        periods: `(MOST_PERIODS,)` numbers of the jobs from which on the weight is 1, 2, 4, ...
         records: `(jobs,)` of `RECORD`, or of length 0.
     """
 
@@ -162,10 +175,15 @@ class Memory(NamedTuple):
     stats: Array
     response_counts: Ints
     slowdown_counts: Ints
+    marks: Floats
+    above: Floats
+    periods: Ints
     records: Array
 
 
-def allocate(slots: int, rows: int = 1, records: int = 0, parameters: Floats | None = None) -> Memory:
+def allocate(
+    slots: int, rows: int = 1, records: int = 0, parameters: Floats | None = None, marks: Floats | None = None
+) -> Memory:
     """Allocate the memory of an empty system.
 
     Args:
@@ -173,6 +191,7 @@ def allocate(slots: int, rows: int = 1, records: int = 0, parameters: Floats | N
         rows: rows of statistics.
         records: jobs of which a record is kept.
         parameters: the policy's numbers.
+        marks: times at which response times are counted.
 
     Returns:
         Zeroed arrays, with the stacks of free slots and levels filled.
@@ -199,8 +218,12 @@ def allocate(slots: int, rows: int = 1, records: int = 0, parameters: Floats | N
         stats=np.zeros(rows, STATS),
         response_counts=np.zeros((rows, BINS), dtype=np.int64),
         slowdown_counts=np.zeros((rows, BINS), dtype=np.int64),
+        marks=np.zeros(0) if marks is None else marks,
+        above=np.zeros(1 if marks is None else len(marks) + 1),
+        periods=np.zeros(MOST_PERIODS, dtype=np.int64),
         records=np.zeros(records, RECORD),
     )
+    memory.system["level"] = -1
     memory.jobs["number"] = -1
     memory.records["start_time"] = np.nan
     memory.records["departure_time"] = np.nan
@@ -221,9 +244,8 @@ def enlarge(memory: Memory) -> Memory:
     """Return a memory with twice the slots and the same content."""
     slots = len(memory.jobs)
     larger = allocate(2 * slots, rows=1, parameters=memory.parameters)
-    kept = {
-        name: getattr(memory, name) for name in ("system", "stats", "response_counts", "slowdown_counts", "records")
-    }
+    shared = ("system", "stats", "response_counts", "slowdown_counts", "marks", "above", "periods", "records")
+    kept = {name: getattr(memory, name) for name in shared}
     for name in ("jobs", "service", "worst", "waiting", "deadlines", "giants", "levels", "order"):
         old = getattr(memory, name)
         getattr(larger, name)[: len(old)] = old

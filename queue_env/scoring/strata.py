@@ -1,0 +1,96 @@
+"""Size classes of the injected jobs, and which scenarios the largest-job decomposition holds for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queue_env.arrivals import Poisson, Renewal, arrival_process
+from queue_env.distributions import Law
+from queue_env.distributions.checks import refuse
+from queue_env.scenarios import Scenario
+
+__all__ = ["Strata", "check_decomposable", "make_strata"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+_QUARTERS = (1.0, 0.75, 0.5, 0.25)  # P[S > x] at the first edges
+_STEP = 10**0.25  # ratio of the edges that follow, or less where the tail is light:
+_FALL = 0.1  # P[S > x] falls by no more from one to the next
+_BEYOND = 3.0  # jobs of so many times c·t are above t nearly for sure, and need no classes
+_LEAST_TAIL = 1e-300
+
+
+@dataclass(frozen=True)
+class Strata:
+    """Classes of sizes, (edge k, edge k+1].
+
+    Attributes:
+        sizes: their law.
+        tails: shape (classes + 1,), P[S > edge], decreasing from 1.
+    """
+
+    sizes: Law
+    tails: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.tails) - 1
+
+    @property
+    def edges(self) -> FloatArray:
+        """The edges, shape (classes + 1,); the last may be inf."""
+        return np.asarray(self.sizes.tail_quantile(self.tails))
+
+    @property
+    def probabilities(self) -> FloatArray:
+        """P[S in class], shape (classes,)."""
+        return self.tails[:-1] - self.tails[1:]
+
+    def draw(self, classes: NDArray[np.int64], uniforms: FloatArray) -> FloatArray:
+        """Return sizes within classes, by inversion, shape (count,): the larger the uniform, the smaller the size.
+
+        Args:
+            classes: shape (count,).
+            uniforms: shape (count,), in (0, 1).
+        """
+        low, high = self.tails[classes + 1], self.tails[classes]
+        return np.asarray(self.sizes.tail_quantile(low + uniforms * (high - low)))
+
+
+def make_strata(sizes: Law, largest: float) -> Strata:
+    """Return classes that grow by a factor of 10^(1/4) up to three times a size, and one class beyond.
+
+    Args:
+        sizes: law of the sizes, without atoms.
+        largest: the size up to which jobs decide about the tail, c·t.
+    """
+    tails = list(_QUARTERS)
+    edge = float(sizes.tail_quantile(tails[-1]))
+    while edge < _BEYOND * largest:
+        edge = min(edge * _STEP, float(sizes.tail_quantile(max(tails[-1] * _FALL, _LEAST_TAIL))))
+        tail = float(sizes.tail(edge))
+        if tail <= _LEAST_TAIL or tail >= tails[-1]:
+            break
+        tails.append(tail)
+    return Strata(sizes, np.array([*tails, 0.0]))
+
+
+def check_decomposable(scenario: Scenario, caller: str) -> None:
+    """Raise ValueError where the decomposition does not hold.
+
+    Args:
+        scenario: the model.
+        caller: name for the message.
+    """
+    if scenario.patience is not None:
+        refuse(caller, "patience of the scenario", "None: the tail is that of jobs that all stay", scenario.patience)
+    if not scenario.load < 1:
+        refuse(caller, "load of the scenario", "< 1", scenario.load)
+    if scenario.sizes.has_atoms:
+        allowed = "a law without atoms: of the jobs of a block one has to be the largest"
+        refuse(caller, "sizes of the scenario", allowed, scenario.sizes.spec())
+    if not isinstance(arrival_process(scenario.arrivals, scenario.arrival_rate), Poisson | Renewal):
+        refuse(caller, "arrivals of the scenario", "poisson or renewal, which have no memory", scenario.arrivals)
