@@ -26,16 +26,17 @@ class Checkpoint:
     Args:
         path: the file; its folder must exist.
         identity: what the run is, JSON-able; a file of another run is refused.
+        caller: name for messages.
 
     Raises:
         ValueError: the folder does not exist, or the file is not a checkpoint of this run.
     """
 
-    def __init__(self, path: Path, identity: Mapping[str, Any]) -> None:
-        self._path = path
+    def __init__(self, path: Path, identity: Mapping[str, Any], caller: str = "simulate") -> None:
+        self._path, self._caller = path, caller
         self._identity = json.loads(json.dumps(identity))
         if not path.parent.is_dir():
-            refuse("simulate", "checkpoint", "a file in a folder that exists", str(path))
+            refuse(caller, "checkpoint", "a file in a folder that exists", str(path))
         self.seconds = 0.0
         self._saved, self._took = -inf, 0.0
         self._found = self._read() if path.exists() else {}
@@ -72,12 +73,12 @@ class Checkpoint:
             identity, self.seconds = json.loads(str(arrays.pop("identity"))), float(arrays.pop("seconds"))
         except Exception as error:  # a damaged file can raise nearly anything
             raise ValueError(
-                f"simulate: checkpoint must be a file that simulate wrote, got {str(self._path)!r}"
+                f"{self._caller}: checkpoint must be a file that {self._caller} wrote, got {str(self._path)!r}"
             ) from error
         for name, value in self._identity.items():
             if identity.get(name) != value:
                 refuse(
-                    "simulate", f"checkpoint {str(self._path)!r}", f"of a run with {name}={value}", identity.get(name)
+                    self._caller, f"checkpoint {str(self._path)!r}", f"of a run with {name}={value}", identity.get(name)
                 )
         finished: Streams = {}
         for key in sorted(arrays, key=lambda key: tuple(map(int, key.split("/")[:2]))):

@@ -42,8 +42,8 @@ class Replication(NamedTuple):
     """What one replication has found.
 
     Attributes:
-        totals: `(classes, times)` sums over runs of the number of counted jobs above each time.
-        squares: `(classes, times)` sums of their squares.
+        totals: `(classes, columns)` sums over runs of the wanted functions of the numbers of counted jobs above times.
+        squares: `(classes, columns)` sums of their squares.
         counts: `(classes,)` runs.
         jobs: `(classes,)` jobs simulated in runs.
         plain: jobs of the plain run.
@@ -69,6 +69,7 @@ class Blocks:
         warmup: arrivals of a plain run before the first snapshot can be.
         segment: arrivals over which the snapshots of a replication spread.
         snapshots: of a replication.
+        columns: `(times, columns)`: what is wanted are these linear functions of the tail at the times.
     """
 
     scenario: Scenario
@@ -79,6 +80,7 @@ class Blocks:
     warmup: int
     segment: int
     snapshots: int
+    columns: FloatArray
 
     def replicate(self, seed: np.random.SeedSequence, counts: IntArray) -> Replication:
         """Make one replication.
@@ -97,7 +99,7 @@ class Blocks:
         above = self._run(memory, states, tasks, rng)
         order = np.argsort(classes, kind="stable")
         starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-        values = above[order]
+        values = above[order] @ self.columns
         return Replication(
             totals=np.add.reduceat(values, starts, axis=0),
             squares=np.add.reduceat(values * values, starts, axis=0),
@@ -105,6 +107,17 @@ class Blocks:
             jobs=np.add.reduceat(tasks["jobs"][order], starts),
             plain=self.warmup + self.segment,
         )
+
+    @property
+    def probabilities(self) -> FloatArray:
+        """P[S in class], shape (classes,)."""
+        return self.strata.probabilities
+
+    def expected_jobs(self) -> FloatArray:
+        """A guess of the jobs that a run of each class takes, shape (classes,)."""
+        sizes = self.strata.draw(np.arange(len(self.strata)), np.full(len(self.strata), 0.5))
+        busy = np.minimum(sizes / min(self.scenario.spare, 1.0), 2 * self.times[-1])
+        return np.asarray(1 + self.scenario.arrival_rate * busy)
 
     # ---- the plain run -------------------------------------------------------------------------------
 

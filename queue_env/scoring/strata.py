@@ -20,7 +20,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 _QUARTERS = (1.0, 0.75, 0.5, 0.25)  # P[S > x] at the first edges
 _STEP = 10**0.25  # ratio of the edges that follow, or less where the tail is light:
 _FALL = 0.1  # P[S > x] falls by no more from one to the next
-_BEYOND = 3.0  # jobs of so many times c·t are above t nearly for sure, and need no classes
+_BEYOND = 10.0  # jobs of so many times c·t are above t nearly for sure, and need no classes
 _LEAST_TAIL = 1e-300
 
 
@@ -61,7 +61,7 @@ class Strata:
 
 
 def make_strata(sizes: Law, largest: float) -> Strata:
-    """Return classes that grow by a factor of 10^(1/4) up to three times a size, and one class beyond.
+    """Return classes that grow by a factor of 10^(1/4) up to ten times a size, and one class beyond.
 
     Args:
         sizes: law of the sizes, without atoms.

@@ -1,0 +1,251 @@
+"""The tail of response time from 0 to far beyond what a plain run sees: `tail_curve`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from queue_env.checkpoint import Checkpoint
+from queue_env.distributions.checks import positive, refuse
+from queue_env.plan import make_plan, signature
+from queue_env.scenarios import Scenario, scenario
+from queue_env.scoring.blocks import Blocks
+from queue_env.scoring.decomposition import Decomposition, decompose
+from queue_env.scoring.strata import check_decomposable, make_strata
+from queue_env.settings import Setting
+from queue_env.tail import Estimate, check_times
+
+__all__ = ["TailCurve", "default_times", "run_decomposition", "tail_curve"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+LEAST_TAIL = 1e-100  # of the bound, where a tail is still asked for
+DEFAULT_LEAST = 1e-15
+MOST_JOBS = 1e10
+_WARMUP = 200_000
+_SEGMENT = 1_000_000
+_SNAPSHOTS = 512
+_LEVELS = (1, 2, 4)  # times the servers
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TailCurve:
+    """The tail of the response time T of all jobs under a policy, with 95 % intervals.
+
+    Attributes:
+        policy: its label.
+        scenario: the scenario as plain data.
+        t: `(times,)` increasing [time].
+        bound: `(times,)` the lower bound F̄(ct) of every policy, asymptotically, with c = min(1, n(1-ρ)).
+        tail: `(times,)` P[T > t].
+        normalised_tail: `(times,)` R(t) = P[T > t]/F̄(ct).
+        low, high: `(times,)` ends of the intervals for R(t).
+        total: estimate of one, P[T > 0], and its half-width, before the tail was divided by it: a check of the method.
+        jobs: simulated.
+        seconds: that it took.
+        seed: of the replications.
+        level: b of the blocks.
+        replications: number of them.
+        reached: whether the wanted relative half-width was reached at every t.
+    """
+
+    policy: str
+    scenario: dict[str, Any]
+    t: FloatArray
+    bound: FloatArray = field(repr=False)
+    tail: FloatArray
+    normalised_tail: FloatArray
+    low: FloatArray
+    high: FloatArray
+    total: tuple[float, float]
+    jobs: int
+    seconds: float
+    seed: int
+    level: int
+    replications: int
+    reached: bool
+
+    @property
+    def relative_half_width(self) -> FloatArray:
+        """Half of each interval over its estimate, shape (times,)."""
+        return (self.high - self.low) / 2 / self.normalised_tail
+
+    @property
+    def plain_jobs(self) -> FloatArray:
+        """Jobs that a plain run would need for the same intervals if its jobs were independent, shape (times,).
+
+        They are not, so it would need more.
+        """
+        return (1.96 / self.relative_half_width) ** 2 * (1 - self.tail) / self.tail
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        columns = ("t", "tail", "normalised_tail", "low", "high", "plain_jobs")
+        values = {name: np.asarray(getattr(self, name)).tolist() for name in columns}
+        keep = ("policy", "scenario", "jobs", "seconds", "seed", "level", "replications", "reached")
+        return {name: getattr(self, name) for name in keep} | values | {"total": list(self.total)}
+
+
+def default_times(model: Scenario) -> FloatArray:
+    """Half-decades from one to a million mean service times, as far as F̄(ct) is at least 1e-15."""
+    times = model.sizes.mean * 10 ** np.arange(0, 6.25, 0.5)
+    return np.asarray(times[model.sizes.tail(model.c * times) >= DEFAULT_LEAST])
+
+
+def tail_curve(
+    policy: Any,
+    source: Any,
+    t_grid: ArrayLike | None = None,
+    *,
+    rel_half_width: float = 0.05,
+    seed: int = 0,
+    level: int | None = None,
+    most_jobs: float = MOST_JOBS,
+    threads: int | None = None,
+    progress: bool | None = None,
+    checkpoint: str | Path | None = None,
+) -> TailCurve:
+    """Estimate the tail of response time by the largest-job decomposition, exactly and for any policy.
+
+    Args:
+        policy: as for `simulate`.
+        source: a scenario: its name, a mapping, or a `Scenario`; of load below 1, without patience, with sizes without
+            atoms and arrivals without memory (Poisson or renewal).
+        t_grid: times [time], increasing, > 0; half-decades from 1 to 10⁶ mean service times if not given.
+        rel_half_width: of the 95 % intervals, at which the run stops.
+        seed: the result is a function of it, whatever the threads.
+        level: b of the blocks; if not given, a pilot chooses it. The result does not depend on it but for noise.
+        most_jobs: jobs that may be simulated; then the run stops short of the precision.
+        threads: replications run at once; one for each core if not given.
+        progress: whether to show a bar; only on a terminal, if not given.
+        checkpoint: file that keeps what is finished, and from which the same call goes on.
+
+    Raises:
+        ValueError: an argument is not allowed; or the system is not stable under the policy.
+        KeyboardInterrupt: interrupted before there was enough for intervals.
+    """
+    model = scenario(source)
+    check_decomposable(model, "tail_curve")
+    times = check_t_grid(model, default_times(model) if t_grid is None else t_grid)
+    setting = set_up_stable(model, policy, "tail_curve")
+    found = run_decomposition(
+        model,
+        setting,
+        times,
+        np.eye(len(times) + 1),
+        rel_half_width=rel_half_width,
+        seed=seed,
+        level=level,
+        most_jobs=most_jobs,
+        threads=threads,
+        progress=progress,
+        checkpoint=checkpoint,
+    )
+    estimate = Estimate(found.estimate.value[1:], found.estimate.without[:, 1:], found.estimate.used)
+    bound = np.asarray(model.sizes.tail(model.c * times))
+    low, high = estimate.divided_by(bound).ends()
+    total = found.total
+    return TailCurve(
+        policy=setting.policy.label,
+        scenario=model.to_dict(),
+        t=times,
+        bound=bound,
+        tail=estimate.value,
+        normalised_tail=estimate.value / bound,
+        low=low,
+        high=high,
+        total=(float(total.value), float(total.half_width())),
+        jobs=found.jobs,
+        seconds=found.seconds,
+        seed=seed,
+        level=found.level,
+        replications=len(found.sums),
+        reached=found.reached,
+    )
+
+
+def check_t_grid(model: Scenario, t_grid: ArrayLike) -> FloatArray:
+    """Return the times of a curve.
+
+    Raises:
+        ValueError: they are not increasing, or not within where there is a tail.
+    """
+    times = np.atleast_1d(check_times(t_grid))
+    if times.ndim != 1 or times.size == 0 or times[0] <= 0 or not np.all(np.diff(times) > 0):
+        refuse("tail_curve", "t_grid", "increasing numbers > 0", t_grid)
+    if not np.isfinite(times[-1]) or model.sizes.tail(model.c * times[-1]) < LEAST_TAIL:
+        last = float(model.sizes.tail_quantile(LEAST_TAIL)) / model.c
+        refuse("tail_curve", "t_grid", f"at most {last:.6g}, where the bound falls to {LEAST_TAIL:g}", t_grid)
+    return times
+
+
+def set_up_stable(model: Scenario, policy: Any, caller: str) -> Setting:
+    """Return the policy, resolved.
+
+    Raises:
+        ValueError: there is no steady state.
+    """
+    setting = make_plan(model, [policy]).settings[0]
+    if setting.note:
+        refuse(caller, "policy", "one under which the system is stable", f"{setting.policy.label} ({setting.note})")
+    return setting
+
+
+def run_decomposition(
+    model: Scenario,
+    setting: Setting,
+    times: FloatArray,
+    columns: FloatArray,
+    *,
+    rel_half_width: float,
+    seed: int,
+    level: int | None,
+    most_jobs: float,
+    threads: int | None,
+    progress: bool | None,
+    checkpoint: str | Path | None,
+) -> Decomposition:
+    """Run the decomposition for linear functions of the tail, shape (1 + times, columns), at 0 and at some times.
+
+    The first function is the tail at 0; the other arguments are those of `tail_curve`.
+    """
+    positive("tail_curve", "rel_half_width", rel_half_width)
+    positive("tail_curve", "most_jobs", most_jobs)
+    if level is not None and (isinstance(level, bool) or not hasattr(level, "__index__") or level < 0):
+        refuse("tail_curve", "level", "an integer of at least 0, or None", level)
+    if threads is not None and (isinstance(threads, bool) or not hasattr(threads, "__index__") or threads < 1):
+        refuse("tail_curve", "threads", "an integer of at least 1", threads)
+    marks = np.concatenate([[0.0], times])
+    strata = make_strata(model.sizes, model.c * float(times[-1]))
+
+    def make(chosen: int) -> Blocks:
+        warmup = max(_WARMUP, 1000 * model.servers)
+        return Blocks(model, setting, strata, marks, chosen, warmup, _SEGMENT, _SNAPSHOTS, columns)
+
+    identity = {
+        "scenario": model.to_dict(),
+        "policy": signature(setting.policy),
+        "times": times.tolist(),
+        "columns": np.asarray(columns).tolist(),
+        "rel_half_width": rel_half_width,
+        "most_jobs": most_jobs,
+        "level": level,
+        "seed": seed,
+    }
+    kept = None if checkpoint is None else Checkpoint(Path(checkpoint), identity, "tail_curve")
+    levels = [factor * model.servers for factor in _LEVELS] if level is None else [level]
+    return decompose(
+        make,
+        levels,
+        rel_half_width,
+        seed=seed,
+        most_jobs=most_jobs,
+        threads=threads,
+        progress=progress,
+        checkpoint=kept,
+        label=setting.policy.label,
+    )

@@ -1,0 +1,277 @@
+"""The largest-job decomposition from pilot to intervals: how many runs of each class, and when it is enough."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queue_env.checkpoint import Checkpoint
+from queue_env.progress import Advance, job_progress
+from queue_env.scoring.blocks import Replication
+from queue_env.tail import Estimate, jackknife, quotient
+
+__all__ = ["Decomposition", "Replicator", "decompose"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+
+FIRST_BATCH = 20  # replications before an interval is looked at
+LATER_BATCH = 10
+_PILOT = 8
+_PILOT_JOBS = 20_000  # of each class and replication, where one run does not take more
+_PILOT_MOST = 64  # runs of a class
+_MOST_RUNS = 20_000
+_FACTOR = 2.1  # Student's 0.975 quantile for 20 replications
+_AIM = 0.8  # of the wanted half-width
+_SPREAD = 0.1  # of the mean: least standard deviation believed of a pilot
+
+
+class Replicator(Protocol):
+    """Makes replications: `Blocks` under a policy of the kernel, or another kind of run."""
+
+    @property
+    def level(self) -> int:
+        """Of the blocks."""
+        ...
+
+    def replicate(self, seed: np.random.SeedSequence, counts: IntArray) -> Replication:
+        """Make one replication with so many runs of each class."""
+        ...
+
+    @property
+    def probabilities(self) -> FloatArray:
+        """P[S in class], shape (classes,)."""
+        ...
+
+    def expected_jobs(self) -> FloatArray:
+        """A guess of the jobs that a run of each class takes, shape (classes,)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """What replications have found; the first column is the tail at 0, which is one.
+
+    Attributes:
+        sums: `(replications, columns)` estimates of each replication.
+        counts: `(classes,)` runs of each class in a replication.
+        jobs: simulated in all, with the pilot.
+        level: of the blocks.
+        seconds: that it took.
+        reached: whether the wanted precision was reached.
+    """
+
+    sums: FloatArray
+    counts: IntArray
+    jobs: int
+    level: int
+    seconds: float
+    reached: bool
+
+    @property
+    def total(self) -> Estimate:
+        """The first column as it was found, before all others are divided by it: an estimate of one."""
+        return jackknife(self.sums[:, :1], lambda sums: sums[..., 0] / self._weight(sums))
+
+    @property
+    def estimate(self) -> Estimate:
+        """The columns, divided by the first, shape (columns,).
+
+        All columns share the fluctuation of how much time passes in blocks of large jobs; the quotient is free of it.
+        """
+        return jackknife(self.sums, lambda sums: quotient(sums, sums[..., :1]))
+
+    def _weight(self, sums: FloatArray) -> float:
+        count = len(self.sums)
+        return count if sums.ndim == 1 else count - 1
+
+
+def decompose(
+    make: Callable[[int], Replicator],
+    levels: list[int],
+    wanted: float,
+    *,
+    seed: int,
+    most_jobs: float,
+    threads: int | None = None,
+    progress: bool | None = None,
+    checkpoint: Checkpoint | None = None,
+    label: str = "",
+) -> Decomposition:
+    """Run replications until every column is known to a relative half-width, or the budget is used up.
+
+    Args:
+        make: builds the replicator for a level.
+        levels: to choose from; the pilot takes the one with the least work.
+        wanted: relative half-width of the 95 % intervals.
+        seed: the result is a function of it, whatever the threads.
+        most_jobs: jobs that may be simulated.
+        threads: replications run at once; one for each core if not given.
+        progress: whether to show a bar; only on a terminal, if not given.
+        checkpoint: keeps what is finished.
+        label: of the policy, for the bar.
+
+    Raises:
+        KeyboardInterrupt: interrupted before half of the first batch was there.
+    """
+    began = time.perf_counter()
+    finished = {} if checkpoint is None else checkpoint.load()
+    before = 0.0 if checkpoint is None else checkpoint.seconds
+    root = np.random.SeedSequence(seed)
+    pilot_seed, main_seed = root.spawn(2)
+    with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
+        run = _Runner(pool, threads or os.cpu_count() or 1)
+        if -1 in finished:
+            kept = finished[-1][0]
+            level, counts, spent = int(kept["level"]), kept["counts"], int(kept["spent"])
+        else:
+            level, counts, spent = _pilot(make, levels, wanted, pilot_seed, most_jobs, run, progress, label)
+            finished[-1] = [{"level": np.array(level), "counts": counts, "spent": np.array(spent)}]
+        replicator = make(level)
+        seeds = _seeds(main_seed)
+        found: list[Replication] = []
+        one = float(counts @ replicator.expected_jobs())
+        reached = False
+        with job_progress(int(one * FIRST_BATCH), f"tail of {label}", progress) as advance:
+            try:
+                while not reached:
+                    count = FIRST_BATCH if not found else LATER_BATCH
+                    ready = [_unpack(finished[len(found) + i][0]) for i in range(count) if len(found) + i in finished]
+                    fresh = [next(seeds) for _ in range(count)][len(ready) :]
+                    found += ready
+                    for replication in run(replicator, fresh, counts, advance):
+                        finished[len(found)] = [_pack(replication)]
+                        found.append(replication)
+                        if checkpoint is not None:
+                            checkpoint.save(finished, time.perf_counter() - began)
+                    spent_now = spent + sum(int(r.jobs.sum()) + r.plain for r in found)
+                    half = _relative_half_width(_result(found, replicator, counts, 0, 0.0, False).estimate)
+                    reached = bool(half <= wanted)
+                    if spent_now * (len(found) + LATER_BATCH) / len(found) > most_jobs:
+                        break
+            except KeyboardInterrupt:
+                if len(found) < FIRST_BATCH // 2:
+                    raise
+            finally:
+                if checkpoint is not None and finished:
+                    checkpoint.save(finished, time.perf_counter() - began, last=True)
+    spent += sum(int(r.jobs.sum()) + r.plain for r in found)
+    return _result(found, replicator, counts, spent, before + time.perf_counter() - began, reached)
+
+
+# ---- the pilot -----------------------------------------------------------------------------------
+
+
+def _pilot(
+    make: Callable[[int], Replicator],
+    levels: list[int],
+    wanted: float,
+    seed: np.random.SeedSequence,
+    most_jobs: float,
+    run: _Runner,
+    progress: bool | None,
+    label: str,
+) -> tuple[int, IntArray, int]:
+    """Return the level of least work, the runs of each class, and the jobs that it took to find out."""
+    choices, spent, error = [], 0, None
+    with job_progress(None, f"pilot for {label}", progress) as advance:
+        for level in levels:
+            replicator = make(level)
+            jobs = replicator.expected_jobs()
+            counts = np.clip(_PILOT_JOBS / jobs, 1, _PILOT_MOST).astype(np.int64)
+            try:
+                found = list(run(replicator, seed.spawn(_PILOT), counts, advance))
+            except ValueError as failure:  # under another level, blocks may end
+                error = failure
+                continue
+            spent += sum(int(r.jobs.sum()) + r.plain for r in found)
+            choices.append((*_allocation(found, replicator, wanted, most_jobs), level))
+    if not choices:
+        assert error is not None
+        raise error
+    _, counts, level = min(choices, key=lambda choice: choice[0])
+    return level, counts, spent
+
+
+def _allocation(
+    found: list[Replication], replicator: Replicator, wanted: float, most_jobs: float
+) -> tuple[float, IntArray]:
+    """Return the work for the wanted precision, and the runs of each class in each of the first replications.
+
+    The number of runs of a class goes with the standard deviation of what it adds to the column where that matters
+    most, over the root of the jobs that a run takes (Neyman's allocation).
+    """
+    runs = sum(r.counts for r in found)
+    assert isinstance(runs, np.ndarray)
+    totals, squares, jobs = (sum(part) for part in zip(*((r.totals, r.squares, r.jobs) for r in found), strict=True))
+    mean = totals / runs[:, None]
+    variance = np.maximum(squares / runs[:, None] - mean**2, 0) + (_SPREAD * mean) ** 2
+    weighted = replicator.probabilities[:, None] * mean
+    value = weighted.sum(axis=0)
+    share = quotient(replicator.probabilities[:, None] ** 2 * variance, value**2)
+    share[~np.isfinite(share)] = 0.0
+    cost = np.maximum(jobs / runs, 1.0)
+    wish = np.sqrt(share.max(axis=1) / cost)
+    wish = np.maximum(wish, wish[wish > 0].min(initial=1.0))
+    # Runs are in proportion to the wish; the column that needs most says how many.
+    need = (share / wish[:, None]).sum(axis=0).max() * (_FACTOR / (_AIM * wanted)) ** 2
+    work = float(need * (wish @ cost))
+    need *= min(1.0, 0.7 * most_jobs / work)
+    return work, np.clip(np.ceil(need * wish / FIRST_BATCH), 1, _MOST_RUNS).astype(np.int64)
+
+
+# ---- replications --------------------------------------------------------------------------------
+
+
+class _Runner:
+    """Runs replications in a pool, in order, and says how far it is."""
+
+    def __init__(self, pool: ThreadPoolExecutor, threads: int) -> None:
+        self._pool, self._threads = pool, threads
+
+    def __call__(
+        self, replicator: Replicator, seeds: list[np.random.SeedSequence], counts: IntArray, advance: Advance
+    ) -> Iterator[Replication]:
+        waiting = [self._pool.submit(replicator.replicate, seed, counts) for seed in seeds]
+        try:
+            for future in waiting:
+                replication = future.result()
+                advance(int(replication.jobs.sum()) + replication.plain)
+                yield replication
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def _seeds(root: np.random.SeedSequence) -> Iterator[np.random.SeedSequence]:
+    while True:
+        yield root.spawn(1)[0]
+
+
+def _pack(replication: Replication) -> dict[str, NDArray[np.generic]]:
+    return {name: np.asarray(value) for name, value in replication._asdict().items()}
+
+
+def _unpack(arrays: dict[str, NDArray[np.generic]]) -> Replication:
+    values = {name: arrays[name] for name in Replication._fields}
+    return Replication(**values | {"plain": int(values["plain"])})  # type: ignore[arg-type]
+
+
+def _result(
+    found: list[Replication], replicator: Replicator, counts: IntArray, jobs: int, seconds: float, reached: bool
+) -> Decomposition:
+    sums = np.array([replicator.probabilities @ (r.totals / r.counts[:, None]) for r in found])
+    return Decomposition(sums, counts, jobs, replicator.level, seconds, reached)
+
+
+def _relative_half_width(estimate: Estimate) -> float:
+    """Return the largest one of all columns; infinite where one has nothing."""
+    half = quotient(estimate.half_width(), estimate.value)
+    return float(np.nan_to_num(half, nan=np.inf).max())
