@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from queue_env.env import QueueEnv
     from queue_env.result import Result
     from queue_env.scenarios import SCENARIOS, Scenario, scenario
+    from queue_env.scoring.curve import TailCurve, tail_curve
+    from queue_env.scoring.score import Score, Scores, score, score_all
     from queue_env.simulation import Simulation
     from queue_env.simulator import simulate
     from queue_env.trace import load_trace
@@ -27,7 +29,10 @@ __all__ = [
     "QueueVectorEnv",
     "Result",
     "Scenario",
+    "Score",
+    "Scores",
     "Simulation",
+    "TailCurve",
     "Workload",
     "__version__",
     "allocation_policy",
@@ -36,7 +41,10 @@ __all__ = [
     "law",
     "load_trace",
     "scenario",
+    "score",
+    "score_all",
     "simulate",
+    "tail_curve",
 ]
 
 # Where each public name lives. They are loaded when first used, so that `import queue_env` stays quick.
@@ -48,7 +56,10 @@ _HOMES = {
     "QueueVectorEnv": "vector_env",
     "Result": "result",
     "Scenario": "scenarios",
+    "Score": "scoring.score",
+    "Scores": "scoring.score",
     "Simulation": "simulation",
+    "TailCurve": "scoring.curve",
     "Workload": "workload",
     "allocation_policy": "user_policies",
     "anchor_policy": "user_policies",
@@ -56,7 +67,10 @@ _HOMES = {
     "law": "distributions",
     "load_trace": "trace",
     "scenario": "scenarios",
+    "score": "scoring.score",
+    "score_all": "scoring.score",
     "simulate": "simulator",
+    "tail_curve": "scoring.curve",
 }
 
 

@@ -121,6 +121,22 @@ class BatchOfSystems:
             memory.systems[b]["stage"] = layout.RESETTING
         memory.systems[b]["status"] = layout.NEED_SOURCE
 
+    def inject(self, snapshots: Mapping[int, Snapshot], sizes: Mapping[int, float]) -> None:
+        """Go on from snapshots, each with a next job of a given size; all else that comes is of the systems' streams.
+
+        The next job arrives a whole gap after the snapshot, as if another had just arrived.
+
+        Args:
+            snapshots: where each of the chosen systems, which have a seed, is to go on.
+            sizes: of the next job in each of them.
+        """
+        for b, snapshot in snapshots.items():
+            source = self._source(b)
+            self._start(b, source, Start(snapshot=snapshot), with_jobs_to_come=False)
+            source.begin_gap(self.memory, b)
+            source.next_size(self.memory, b, sizes[b])
+        self._finish(step(*self.memory, 0, self.count, False))
+
     def _source(self, b: int) -> JobsToCome:
         source = self._sources[b]
         assert source is not None, "the environment gives a seed at the first reset"

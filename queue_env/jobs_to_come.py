@@ -95,6 +95,25 @@ class JobsToCome:
         memory.chunks[b, SIZES] = self._stream.take("sizes", CHUNK)
         s["next_size"], s["sizes_filled"] = 0, CHUNK
 
+    def begin_gap(self, memory: Batch, b: int) -> None:
+        """Let the next job come a whole gap after the last arrival, which has been set to now; none in a workload.
+
+        The gap that has begun in memory is passed over: it is known to be longer than what has passed of it.
+        """
+        s = memory.systems[b]
+        s["next"] = min(s["next"] + 1, s["filled"])
+        if s["next"] == s["filled"]:
+            self.fill_arrivals(memory, b)
+        else:
+            s["base"] = s["last_arrival"] - memory.chunks[b, ARRIVALS, s["next"] - 1]
+
+    def next_size(self, memory: Batch, b: int, size: float) -> None:
+        """Let the next job be of a given size."""
+        s = memory.systems[b]
+        if s["next_size"] == s["sizes_filled"]:
+            self.fill_sizes(memory, b)
+        memory.chunks[b, SIZES, s["next_size"]] = size
+
     def fill_giants(self, memory: Batch, b: int) -> None:
         """Write the next first jobs of big-job episodes."""
         low, high = np.log(self._config.big_sizes)

@@ -1,6 +1,6 @@
 """Runs of one block from a snapshot with a job of a given size injected: the largest-job decomposition of the tail.
 
-A run puts a snapshot back, lets the next job arrive with a given size, and goes on until the block is over, or a larger
+A run puts a snapshot back, lets a job of a given size arrive, and goes on until the block is over, or a larger
 job arrives. Which jobs it counts: those of the block that have been present while the injected job was the block's
 largest, until they left, had been there for longer than the last mark, or the block was over.
 
@@ -50,7 +50,7 @@ AFTERWARDS = 4  # the block is over, some of its jobs are there
 ENDLESS = 2**62
 FIRST_CHUNK = 16  # jobs; each chunk of a task is twice as long as the one before, for most blocks are short
 
-TASK = record_type("gap size first_cut", "snapshot most jobs")
+TASK = record_type("size first_cut", "most jobs")
 DRIVE = record_type("injected cut", "task stage length begun gap_at size_at coin_at used_up")
 
 
@@ -59,9 +59,9 @@ class Work(NamedTuple):
 
     Attributes:
         buffer: `(k,)` all of the memory that a snapshot holds, in one piece.
-        snapshots: `(snapshots, k)`.
-        tasks: `(tasks,)` of `TASK`: the gap to the next arrival and its size, how long after it the first cut may come,
-            the snapshot, and the most jobs a run may take; the result is the number of jobs.
+        snapshot: `(k,)` the state just before the arrival of the injected job.
+        tasks: `(tasks,)` of `TASK`: the size of that job, how long after it the first cut may come, and the most jobs
+            a run may take; the result is the number of jobs.
         found: `(tasks, times + 1)` counted jobs by how many marks their response time is above, weighted.
         drive: `(1,)` of `DRIVE`, where the work is.
         gap_pool, size_pool, coin_pool: random numbers to use up, the coins uniform.
@@ -69,7 +69,7 @@ class Work(NamedTuple):
     """
 
     buffer: Floats
-    snapshots: Floats
+    snapshot: Floats
     tasks: Array
     found: Floats
     drive: Array
@@ -120,13 +120,11 @@ def take_no_more(m: Memory, s: Record) -> None:
 
 @jit_apart
 def put_back(s: Record, d: Record, w: Work) -> None:
-    """Copy the snapshot of a task over the memory, and prepare the arrival of its job."""
-    task = w.tasks[d["task"]]
-    snapshot = w.snapshots[task["snapshot"]]
-    for i in range(len(snapshot)):
-        w.buffer[i] = snapshot[i]
-    w.arrivals[0] = task["gap"]
-    w.sizes[0] = task["size"]
+    """Copy the snapshot over the memory, and prepare the arrival of the task's job."""
+    for i in range(len(w.snapshot)):
+        w.buffer[i] = w.snapshot[i]
+    w.arrivals[0] = 0.0
+    w.sizes[0] = w.tasks[d["task"]]["size"]
     s["next"] = 0
     s["fresh"] = 1
     d["length"] = 1
@@ -147,14 +145,11 @@ def end_task(m: Memory, s: Record, d: Record, w: Work) -> None:
 
 @jit_apart
 def begin_watching(m: Memory, s: Record, d: Record, w: Work) -> None:
-    """Go on after the injected job has arrived; without it if it is not the largest of its block."""
+    """Go on after the injected job has arrived, which is the largest of its block."""
     for i in range(len(m.above)):
         m.above[i] = 0.0
     s["periods"] = 0
     m.periods[0] = 0
-    if s["block_largest"] > w.tasks[d["task"]]["size"]:
-        end_task(m, s, d, w)
-        return
     s["stopping"] = WATCH
     s["pending"] = ENDLESS
     d["injected"] = absolute_time(s)
@@ -223,7 +218,7 @@ def prepare(m: Memory, w: Work) -> int:
     if d["stage"] == NEXT_TASK:
         if d["task"] == len(w.tasks):
             return FINISHED
-        if len(w.buffer) > w.snapshots.shape[1]:
+        if len(w.buffer) > len(w.snapshot):
             return SHRINK
         put_back(s, d, w)
     if s["arrived"] - d["begun"] > w.tasks[d["task"]]["most"]:

@@ -48,7 +48,7 @@ def enlarged(buffer: Floats, like: Memory) -> Floats:
     return pack(enlarge(unpack(buffer.copy(), like)))
 
 
-def allocate_work(tasks: Array, marks: int, pool: int, chunk: int, snapshots: Floats) -> Work:
+def allocate_work(tasks: Array, marks: int, pool: int, chunk: int, snapshot: Floats) -> Work:
     """Allocate the arrays of a call.
 
     Args:
@@ -56,11 +56,11 @@ def allocate_work(tasks: Array, marks: int, pool: int, chunk: int, snapshots: Fl
         marks: number of marks.
         pool: random numbers of a kind at a time.
         chunk: most jobs in a stretch of a run.
-        snapshots: `(snapshots, k)`; the buffer that lies under the memory begins as the first.
+        snapshot: `(k,)`; the buffer that lies under the memory begins as its copy.
     """
     return Work(
-        buffer=snapshots[0].copy(),
-        snapshots=snapshots,
+        buffer=snapshot.copy(),
+        snapshot=snapshot,
         tasks=tasks,
         found=np.zeros((len(tasks), marks + 1)),
         drive=np.zeros(1, DRIVE),
@@ -74,4 +74,4 @@ def allocate_work(tasks: Array, marks: int, pool: int, chunk: int, snapshots: Fl
 
 def no_work() -> Work:
     """Return arrays of the right types, for a signature."""
-    return allocate_work(np.zeros(1, TASK), 1, 1, 1, np.zeros((1, 1)))
+    return allocate_work(np.zeros(1, TASK), 1, 1, 1, np.zeros(1))

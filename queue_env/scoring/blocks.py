@@ -6,6 +6,7 @@ these, runs of a block with an injected job of each size class.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -23,7 +24,7 @@ from queue_env.settings import Setting
 from queue_env.system import System
 from queue_env.workload import Chunk, Stream
 
-__all__ = ["Blocks", "Replication"]
+__all__ = ["Blocks", "Replication", "make_replication"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -34,7 +35,7 @@ _CHUNK = 4096  # jobs at most in a stretch of a run
 _PIECE = 32_768  # jobs at most in a piece of the plain run
 _MOST_PRESENT = 2**18
 _SLACK = 1e8  # jobs that a run may take beyond
-_FIRST_CUT = 1.0  # of the last time, after which a block may be cut
+_FIRST_CUT = 8.0  # of the last time, after which a block may be cut
 _GENEROUS = 100.0  # times what a job of its size keeps the system busy
 
 
@@ -44,16 +45,38 @@ class Replication(NamedTuple):
     Attributes:
         totals: `(classes, columns)` sums over runs of the wanted functions of the numbers of counted jobs above times.
         squares: `(classes, columns)` sums of their squares.
-        counts: `(classes,)` runs.
+        counts: `(classes,)` runs; below one, the probability of a run.
         jobs: `(classes,)` jobs simulated in runs.
+        runs: `(classes,)` how many there have been.
         plain: jobs of the plain run.
     """
 
     totals: FloatArray
     squares: FloatArray
-    counts: IntArray
+    counts: FloatArray
     jobs: IntArray
+    runs: IntArray
     plain: int
+
+
+def make_replication(
+    classes: IntArray, values: FloatArray, jobs: IntArray, counts: FloatArray, plain: int
+) -> Replication:
+    """Sum up runs by their classes.
+
+    Args:
+        classes: `(runs,)`.
+        values: `(runs, columns)`.
+        jobs: `(runs,)`.
+        counts: `(classes,)` runs that were asked for.
+        plain: jobs of the plain run.
+    """
+    totals = np.zeros((len(counts), values.shape[1]))
+    squares = np.zeros_like(totals)
+    np.add.at(totals, classes, values)
+    np.add.at(squares, classes, values * values)
+    used, runs = (np.bincount(classes, weights, len(counts)).astype(np.int64) for weights in (jobs, None))
+    return Replication(totals, squares, counts.copy(), used, runs, plain)
 
 
 @dataclass(frozen=True)
@@ -82,31 +105,27 @@ class Blocks:
     snapshots: int
     columns: FloatArray
 
-    def replicate(self, seed: np.random.SeedSequence, counts: IntArray) -> Replication:
+    def replicate(self, seed: np.random.SeedSequence, counts: FloatArray) -> Replication:
         """Make one replication.
 
         Args:
             seed: of this replication; the result is a function of it.
-            counts: `(classes,)` runs of each class, >= 1.
+            counts: `(classes,)` runs of each class, a whole number; or below one, the probability of one.
 
         Raises:
             ValueError: the system is not stable under the policy, or blocks do not end.
         """
         plain_seed, run_seed = seed.spawn(2)
         rng = np.random.default_rng(run_seed)
-        memory, states, gaps = self._snapshots(self.scenario.stream(plain_seed), rng)
-        tasks, classes = self._tasks(rng, counts, gaps)
-        above = self._run(memory, states, tasks, rng)
-        order = np.argsort(classes, kind="stable")
-        starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-        values = above[order] @ self.columns
-        return Replication(
-            totals=np.add.reduceat(values, starts, axis=0),
-            squares=np.add.reduceat(values * values, starts, axis=0),
-            counts=counts.copy(),
-            jobs=np.add.reduceat(tasks["jobs"][order], starts),
-            plain=self.warmup + self.segment,
-        )
+        places, tasks, classes, use = self._draw(rng, counts)
+        above = np.zeros((len(tasks), len(self.times)))
+        pools = _Pools(self.scenario, rng)
+        for i, memory in enumerate(self._snapshots(self.scenario.stream(plain_seed), places)):
+            # Others are not the largest of their block, and count for nothing.
+            mine = np.flatnonzero((use == i) & (tasks["size"] > memory.system["block_largest"][0]))
+            if mine.size:
+                tasks[mine], above[mine] = self._run(memory, tasks[mine], pools)
+        return make_replication(classes, above @ self.columns, tasks["jobs"], counts, self.warmup + self.segment)
 
     @property
     def probabilities(self) -> FloatArray:
@@ -116,35 +135,39 @@ class Blocks:
     def expected_jobs(self) -> FloatArray:
         """A guess of the jobs that a run of each class takes, shape (classes,)."""
         sizes = self.strata.draw(np.arange(len(self.strata)), np.full(len(self.strata), 0.5))
-        busy = np.minimum(sizes / min(self.scenario.spare, 1.0), 2 * self.times[-1])
+        busy, cut = sizes / min(self.scenario.spare, 1.0), _FIRST_CUT * self.times[-1]
+        busy = np.where(busy > cut, cut * (1 + np.log2(np.maximum(busy / cut, 1))), busy)
         return np.asarray(1 + self.scenario.arrival_rate * busy)
 
     # ---- the plain run -------------------------------------------------------------------------------
 
-    def _snapshots(self, stream: Stream, rng: np.random.Generator) -> tuple[Memory, list[FloatArray], FloatArray]:
-        """Return the memory that the states are of, states just after an arrival, and the gaps to the next ones."""
+    def _snapshots(self, stream: Stream, places: IntArray) -> Iterator[Memory]:
+        """Yield copies of the system just before arrivals, those of the given numbers."""
         system = System(self.setting, counted=(0, ENDLESS), relative=True, slots=_SLOTS)
         system.memory.system["level"] = self.level
-        spacing = self.segment // self.snapshots
-        places = self.warmup + spacing * np.arange(self.snapshots) + rng.integers(spacing, size=self.snapshots)
-        done, states, gaps = 0, [], np.empty(self.snapshots)
-        gap = stream.take("arrivals", 1)
-        for i, place in enumerate(places.tolist()):
+        done, gap = 0, stream.take("arrivals", 1)
+        for place in places.tolist():
             while done < place:
                 count = min(place - done, _PIECE)
                 later = np.concatenate([gap, stream.take("arrivals", count)])
                 system.feed(Chunk(np.cumsum(later[:-1]), stream.take("sizes", count), None))
                 done, gap = done + count, later[-1:]
                 self._check_present(system, done)
-            states.append((len(system.memory.jobs), pack(system.memory)))
-            gaps[i] = gap[0]
+            yield self._just_before(system, float(gap[0]))
         if system.memory.system["counted_from"][0] == 0:
             raise ValueError(
                 f"policy {self.setting.policy.label}: the number present has not once fallen from {self.level + 1} to "
                 f"{self.level} in {done} arrivals; allowed: a policy under which it does, or a higher level"
             )
-        memory = system.memory._replace(marks=self.times.copy(), above=np.zeros(len(self.times) + 1))
-        return memory, self._same_slots(states, memory), gaps
+
+    def _just_before(self, system: System, gap: float) -> Memory:
+        """Return a copy of the system as it is when the gap has passed."""
+        copy = system.copy()
+        state = copy.memory.system
+        state["horizon"] = copy.now + gap
+        copy.drain()
+        state["horizon"], state["draining"] = np.inf, 0
+        return copy.memory
 
     def _check_present(self, system: System, arrived: int) -> None:
         present = int(system.memory.system["number"][0])
@@ -154,48 +177,39 @@ class Blocks:
                 "policy under which the system is stable"
             )
 
-    def _same_slots(self, states: list[tuple[int, FloatArray]], memory: Memory) -> list[FloatArray]:
-        same = []
-        for slots, state in states:
-            while slots < len(memory.jobs):
-                state, slots = enlarged(state, _like(memory, slots)), 2 * slots
-            same.append(state)
-        return same
-
     # ---- the runs ------------------------------------------------------------------------------------
 
-    def _tasks(self, rng: np.random.Generator, counts: IntArray, gaps: FloatArray) -> tuple[NDArray[np.void], IntArray]:
-        """Return the tasks in the order of their snapshots, and the class of each.
+    def _draw(
+        self, rng: np.random.Generator, counts: FloatArray
+    ) -> tuple[IntArray, NDArray[np.void], IntArray, IntArray]:
+        """Return before which arrivals the snapshots are, the tasks, and the class and the snapshot of each.
 
         Within a class the sizes are spread evenly (one in each of so many equal parts of its probability).
         """
-        classes = np.repeat(np.arange(len(counts)), counts)
-        within = np.concatenate([np.arange(count) for count in counts.tolist()])
-        uniforms = (within + rng.random(len(classes))) / counts[classes]
+        spacing = self.segment // self.snapshots
+        places = self.warmup + spacing * np.arange(self.snapshots) + rng.integers(spacing, size=self.snapshots)
+        runs = np.where(counts < 1, rng.random(len(counts)) < counts, counts).astype(np.int64)
+        classes = np.repeat(np.arange(len(counts)), runs)
+        within = np.concatenate([np.arange(count) for count in runs.tolist()])
+        uniforms = (within + rng.random(len(classes))) / runs[classes]
         tasks = np.zeros(len(classes), TASK)
         tasks["size"] = self.strata.draw(classes, uniforms)
         tasks["first_cut"] = _FIRST_CUT * self.times[-1]
-        # Every snapshot is used as often as every other, give or take one, whatever the class.
-        use = rng.permutation(len(gaps))
-        tasks["snapshot"] = use[rng.permutation(len(classes)) % len(gaps)]
-        tasks["gap"] = gaps[tasks["snapshot"]]
         busy = self.scenario.arrival_rate * tasks["size"] / min(self.scenario.spare, 1.0)
         tasks["most"] = np.minimum(_GENEROUS * busy + _SLACK, 2.0**62)
-        order = np.argsort(tasks["snapshot"], kind="stable")
-        return tasks[order], classes[order]
+        # Every snapshot is used as often as every other, give or take one, whatever the class.
+        use = rng.permutation(self.snapshots)[rng.permutation(len(classes)) % self.snapshots]
+        return places, tasks, classes, use
 
-    def _run(
-        self, memory: Memory, states: list[FloatArray], tasks: NDArray[np.void], rng: np.random.Generator
-    ) -> FloatArray:
-        """Run the tasks, which get their numbers of jobs; returns `(tasks, times)` counted jobs above each time."""
+    def _run(self, memory: Memory, tasks: NDArray[np.void], pools: _Pools) -> tuple[NDArray[np.void], FloatArray]:
+        """Run the tasks of a snapshot; returns them with their numbers of jobs, and `(tasks, times)` jobs above."""
         user = self.setting.policy.user
         drive = drive_point(self.setting.kernel["family"], None if user is None else user.function)
-        work = allocate_work(tasks, len(self.times), _POOL, _CHUNK, np.array(states))
+        work = pools.give(allocate_work(tasks, len(self.times), 0, _CHUNK, pack(memory)))
         own = work.buffer
-        base = unpack(own, memory)
-        memory = base
-        arrivals = arrival_process(self.scenario.arrivals, self.scenario.arrival_rate)
-        status = NEED_NUMBERS
+        like = memory._replace(marks=self.times.copy(), above=np.zeros(len(self.times) + 1))
+        base = memory = unpack(own, like)
+        status = drive(memory, work)
         while status != FINISHED:
             if status == GROW:
                 memory, buffer = _grown(memory, work.buffer)
@@ -203,18 +217,16 @@ class Blocks:
             elif status == SHRINK:
                 memory, work = base, work._replace(buffer=own)
             elif status == NEED_NUMBERS:
-                work.gap_pool[:] = arrivals.gaps(rng, _POOL)
-                work.size_pool[:] = self.scenario.sizes.sample(rng, _POOL)
-                work.coin_pool[:] = rng.random(_POOL)
-                for name in ("gap_at", "size_at", "coin_at"):
-                    work.drive[name] = 0
+                pools.draw()
+                work = pools.give(work)
             else:
                 self._refuse(status, work)
-            status = drive(memory, work)
             if len(memory.jobs) > _MOST_PRESENT:
                 self._refuse(TOO_LONG, work)
+            status = drive(memory, work)
+        pools.take_back(work)
         # found[k] counts the jobs that are above exactly k of the times.
-        return np.cumsum(work.found[:, ::-1], axis=1)[:, ::-1][:, 1:]
+        return work.tasks, np.cumsum(work.found[:, ::-1], axis=1)[:, ::-1][:, 1:]
 
     def _refuse(self, status: int, work: Work) -> None:
         label, task = self.setting.policy.label, work.tasks[work.drive["task"][0]]
@@ -226,11 +238,34 @@ class Blocks:
         raise ValueError(f"policy {label}: its rates or indices are NaN or not allowed")
 
 
-def _like(memory: Memory, slots: int) -> Memory:
-    return allocate(slots, parameters=memory.parameters, marks=memory.marks)
-
-
 def _grown(memory: Memory, buffer: FloatArray) -> tuple[Memory, FloatArray]:
     """Return both with twice the slots."""
     larger = enlarged(buffer, memory)
-    return unpack(larger, _like(memory, 2 * len(memory.jobs))), larger
+    like = allocate(2 * len(memory.jobs), parameters=memory.parameters, marks=memory.marks)
+    return unpack(larger, like), larger
+
+
+class _Pools:
+    """Random numbers for the runs, used up in turn."""
+
+    def __init__(self, model: Scenario, rng: np.random.Generator) -> None:
+        self._arrivals, self._law = arrival_process(model.arrivals, model.arrival_rate), model.sizes
+        self._rng = rng
+        self.draw()
+
+    def draw(self) -> None:
+        """Draw new numbers."""
+        self.gaps = self._arrivals.gaps(self._rng, _POOL)
+        self.sizes = self._law.sample(self._rng, _POOL)
+        self.coins = self._rng.random(_POOL)
+        self._places = {"gap_at": 0, "size_at": 0, "coin_at": 0}
+
+    def give(self, work: Work) -> Work:
+        """Return the work with the numbers."""
+        for name, place in self._places.items():
+            work.drive[name] = place
+        return work._replace(gap_pool=self.gaps, size_pool=self.sizes, coin_pool=self.coins)
+
+    def take_back(self, work: Work) -> None:
+        """Note how many have been used up."""
+        self._places = {name: int(work.drive[name][0]) for name in self._places}

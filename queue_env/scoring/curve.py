@@ -44,7 +44,7 @@ class TailCurve:
         tail: `(times,)` P[T > t].
         normalised_tail: `(times,)` R(t) = P[T > t]/F̄(ct).
         low, high: `(times,)` ends of the intervals for R(t).
-        total: estimate of one, P[T > 0], and its half-width, before the tail was divided by it: a check of the method.
+        total: estimate of P[T > 0], which is one, and its half-width: a check of the method.
         jobs: simulated.
         seconds: that it took.
         seed: of the replications.
@@ -137,7 +137,7 @@ def tail_curve(
         setting,
         times,
         np.eye(len(times) + 1),
-        rel_half_width=rel_half_width,
+        np.full(len(times) + 1, positive("tail_curve", "rel_half_width", rel_half_width)),
         seed=seed,
         level=level,
         most_jobs=most_jobs,
@@ -158,7 +158,7 @@ def tail_curve(
         normalised_tail=estimate.value / bound,
         low=low,
         high=high,
-        total=(float(total.value), float(total.half_width())),
+        total=(float(total.value[0]), float(total.half_width()[0])),
         jobs=found.jobs,
         seconds=found.seconds,
         seed=seed,
@@ -200,8 +200,8 @@ def run_decomposition(
     setting: Setting,
     times: FloatArray,
     columns: FloatArray,
+    wanted: FloatArray,
     *,
-    rel_half_width: float,
     seed: int,
     level: int | None,
     most_jobs: float,
@@ -211,9 +211,9 @@ def run_decomposition(
 ) -> Decomposition:
     """Run the decomposition for linear functions of the tail, shape (1 + times, columns), at 0 and at some times.
 
-    The first function is the tail at 0; the other arguments are those of `tail_curve`.
+    The first function is the tail at 0, and `wanted` has the relative half-width of each; the other arguments are those
+    of `tail_curve`.
     """
-    positive("tail_curve", "rel_half_width", rel_half_width)
     positive("tail_curve", "most_jobs", most_jobs)
     if level is not None and (isinstance(level, bool) or not hasattr(level, "__index__") or level < 0):
         refuse("tail_curve", "level", "an integer of at least 0, or None", level)
@@ -231,7 +231,7 @@ def run_decomposition(
         "policy": signature(setting.policy),
         "times": times.tolist(),
         "columns": np.asarray(columns).tolist(),
-        "rel_half_width": rel_half_width,
+        "wanted": wanted.tolist(),
         "most_jobs": most_jobs,
         "level": level,
         "seed": seed,
@@ -241,7 +241,7 @@ def run_decomposition(
     return decompose(
         make,
         levels,
-        rel_half_width,
+        wanted,
         seed=seed,
         most_jobs=most_jobs,
         threads=threads,

@@ -20,7 +20,8 @@ FloatArray: TypeAlias = NDArray[np.float64]
 _QUARTERS = (1.0, 0.75, 0.5, 0.25)  # P[S > x] at the first edges
 _STEP = 10**0.25  # ratio of the edges that follow, or less where the tail is light:
 _FALL = 0.1  # P[S > x] falls by no more from one to the next
-_BEYOND = 10.0  # jobs of so many times c·t are above t nearly for sure, and need no classes
+_NEAR, _FAR = 10.0, 1000.0  # times c·t; jobs of more than that are above t nearly for sure, and need wider classes
+_LONG_STEP = 10**0.5
 _LEAST_TAIL = 1e-300
 
 
@@ -61,7 +62,7 @@ class Strata:
 
 
 def make_strata(sizes: Law, largest: float) -> Strata:
-    """Return classes that grow by a factor of 10^(1/4) up to ten times a size, and one class beyond.
+    """Return classes that grow by a factor of 10^(1/4), beyond ten times a size by 10^(1/2), and a last one.
 
     Args:
         sizes: law of the sizes, without atoms.
@@ -69,8 +70,9 @@ def make_strata(sizes: Law, largest: float) -> Strata:
     """
     tails = list(_QUARTERS)
     edge = float(sizes.tail_quantile(tails[-1]))
-    while edge < _BEYOND * largest:
-        edge = min(edge * _STEP, float(sizes.tail_quantile(max(tails[-1] * _FALL, _LEAST_TAIL))))
+    while edge < _FAR * largest:
+        step = _STEP if edge < _NEAR * largest else _LONG_STEP
+        edge = min(edge * step, float(sizes.tail_quantile(max(tails[-1] * _FALL, _LEAST_TAIL))))
         tail = float(sizes.tail(edge))
         if tail <= _LEAST_TAIL or tail >= tails[-1]:
             break

@@ -1,0 +1,227 @@
+"""Blocks of an agent through the environment: beside those of the compiled policy, and beside plain runs.
+
+Of the estimates, 18 are checked by 99.9 % intervals (Student's, over independent replications) for differences: a
+correct estimator would fail one of them for a fraction of at most 0.018 of the choices of seeds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import special
+
+from baselines import make_agent
+from queue_env import QueueVectorEnv, Scenario, scenario, simulate
+from queue_env.batch import BatchOfSystems
+from queue_env.kernel.env_layout import DISABLED
+from queue_env.plan import make_plan
+from queue_env.scoring.agent_blocks import AgentBlocks, agent_policy
+from queue_env.scoring.blocks import Blocks, Replication
+from queue_env.scoring.decomposition import Replicator
+from queue_env.scoring.strata import make_strata
+from queue_env.tail import jackknife, quotient
+
+Floats = NDArray[np.float64]
+
+LEVEL = 0.999
+TIMES = np.array([0.0, 1.0, 3.0, 10.0, 30.0])
+REPLICATIONS = 10
+LIGHT = scenario({"servers": 2, "load": 0.7, "sizes": {"law": "exponential", "mean": 1.0}})
+HEAVY = scenario("high-load-2")
+CASES: dict[str, tuple[Scenario, str, dict[str, Any]]] = {
+    "M/M/2": (LIGHT, "fcfs", {"action": "rule", "rules": ["srpt", "fcfs"]}),
+    "high-load-2": (HEAVY, "srpt", {"action": "anchor", "observation": "dict", "symmetric_actions": True}),
+}
+
+
+def blocks_of_agent(model: Scenario, policy: str, arguments: dict[str, Any], **changes: Any) -> AgentBlocks:
+    agent = make_agent(policy, QueueVectorEnv(1, scenario=model, **arguments))
+    made = AgentBlocks(
+        model,
+        agent_policy(agent, label=policy, **arguments),
+        make_strata(model.sizes, model.c * TIMES[-1] / 10),
+        TIMES,
+        level=2,
+        warmup=300,
+        segment=128 * 200,
+        snapshots=256,
+        columns=np.eye(len(TIMES)),
+    )
+    return replace(made, **changes)
+
+
+def runs_of_classes(replicator: Replicator, most: int) -> NDArray[np.int64]:
+    return np.where(replicator.probabilities > 1e-7, most, 1).astype(np.int64)
+
+
+def sums(replicator: Replicator, most: int, replications: int) -> Floats:
+    """Estimates of the tail, shape (replications, times)."""
+    counts = runs_of_classes(replicator, most)
+    made = [replicator.replicate(np.random.SeedSequence([3, i]), counts) for i in range(replications)]
+    return np.array([replicator.probabilities @ (r.totals / r.counts[:, None]) for r in made])
+
+
+@cache
+def sums_of_agent(case: str) -> Floats:
+    return sums(blocks_of_agent(*CASES[case]), 128, REPLICATIONS)
+
+
+def tail_of(sums: Floats) -> tuple[Floats, Floats]:
+    """The tail at the times after 0 and its standard error."""
+    found = jackknife(sums, lambda part: quotient(part[..., 1:], part[..., :1]))
+    return found.value, found.half_width() / special.stdtrit(len(sums) - 1, 0.975)
+
+
+def check(value: Floats, error: Floats, other: Floats, other_error: Floats) -> None:
+    factor = special.stdtrit(REPLICATIONS - 1, (1 + LEVEL) / 2)
+    both = np.hypot(error, other_error)
+    assert np.all(both[:3] < 0.2 * other[:3])
+    assert np.all(abs(value - other) <= factor * both), (value, other, both)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_tail_is_that_of_the_compiled_policy(case: str) -> None:
+    model, policy, arguments = CASES[case]
+    agent = blocks_of_agent(model, policy, arguments)
+    setting = make_plan(model, [policy]).settings[0]
+    compiled = Blocks(
+        model,
+        setting,
+        agent.strata,
+        TIMES,
+        level=4,
+        warmup=100_000,
+        segment=500_000,
+        snapshots=256,
+        columns=np.eye(len(TIMES)),
+    )
+    check(*tail_of(sums_of_agent(case)), *tail_of(sums(compiled, 128, 2 * REPLICATIONS)))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_tail_is_that_of_a_plain_run(case: str) -> None:
+    model, policy, _ = CASES[case]
+    plain = simulate(model, [policy], jobs=4_000_000, seed=1)[policy]
+    low, high = plain.tail_interval(TIMES[1:])
+    error = (high - low) / 2 / special.stdtrit(19, 0.975)
+    check(*tail_of(sums_of_agent(case)), plain.tail(TIMES[1:]), error)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_all_jobs_are_counted_once(case: str) -> None:
+    """At t = 0 the tail is one."""
+    total = sums_of_agent(case)[:, 0]
+    half = special.stdtrit(len(total) - 1, (1 + LEVEL) / 2) * total.std(ddof=1) / np.sqrt(len(total))
+    assert half < 0.5
+    assert abs(total.mean() - 1) <= half
+
+
+def test_cut_blocks_count_as_much() -> None:
+    """With a last time of 0.5, nearly all blocks are cut; the tail at 0.5 must be that of a plain run."""
+    times = np.array([0.0, 0.5])
+    made = blocks_of_agent(*CASES["M/M/2"], times=times, columns=np.eye(2))
+    tail, error = tail_of(sums(made, 300, REPLICATIONS))
+    plain = simulate(LIGHT, ["fcfs"], jobs=1_000_000, seed=2)["fcfs"]
+    check(tail, error, plain.tail(times[1:]), np.zeros(1))
+
+
+SMALL: dict[str, Any] = {"warmup": 20, "segment": 320, "snapshots": 16}
+
+
+@pytest.mark.parametrize("arguments", [{"action": "anchor"}, {"observation": "dict"}, {"action": "priority"}])
+def test_a_replication_is_a_function_of_seed_and_counts(arguments: dict[str, Any]) -> None:
+    made = blocks_of_agent(LIGHT, "srpt", {**arguments, "reward": "tail", "episode": "big-job"}, **SMALL)
+    counts = runs_of_classes(made, 3)
+    seed = np.random.SeedSequence(4)
+    first, again = made.replicate(seed, counts), made.replicate(seed, counts)
+    assert isinstance(first, Replication)
+    for one, other in zip(first, again, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert first.totals.shape == first.squares.shape == (len(counts), len(TIMES))
+    assert np.all(np.diff(first.totals, axis=1) <= 0)
+    assert np.all(first.jobs >= counts)
+    assert first.plain > 16 * 20
+    other_seed = made.replicate(np.random.SeedSequence(5), counts)
+    assert not np.array_equal(first.totals, other_seed.totals)
+
+
+def test_a_job_of_a_given_size_comes_a_whole_gap_later() -> None:
+    """Whenever a system is left for a snapshot, what is left of its present gap must not be taken for a whole one."""
+    config = blocks_of_agent(LIGHT, "fcfs", {"action": "rule", "rules": ["fcfs"]}).config
+    batch = BatchOfSystems(config, 100, DISABLED)
+    batch.reset(range(100), {b: np.random.SeedSequence([6, b]) for b in range(100)})
+    snapshot = batch.snapshot(0)
+    gaps = []
+    for _ in range(30):
+        batch.inject(dict.fromkeys(range(100), snapshot), {b: 50.0 + b for b in range(100)})
+        before = batch.memory.systems["arrived"].copy()
+        came = np.zeros(100, np.bool_)
+        while not came.all():
+            batch.step()
+            now = ~came & (batch.memory.systems["arrived"] > before)
+            for b in np.flatnonzero(now).tolist():
+                assert batch.present(b)["size"][-1] == 50.0 + b
+            gaps += (batch.memory.systems["now"][now] - snapshot.time).tolist()
+            came |= now
+        for _ in range(5):
+            batch.step()
+    unit = 1 / LIGHT.arrival_rate  # also the standard deviation of a gap
+    assert len(gaps) == 3000
+    assert abs(np.mean(gaps) - unit) < 3.29 * unit / np.sqrt(3000)
+
+
+class Remembering:
+    """An agent with a memory."""
+
+    def predict(self, observation: Any, state: Any = None, *_: Any, deterministic: bool = True) -> tuple[Any, Any]:
+        return np.zeros((len(observation), 1)), np.zeros(3)
+
+
+def test_an_agent_with_a_memory_is_refused() -> None:
+    made = blocks_of_agent(LIGHT, "srpt", {"action": "anchor"}, **SMALL)
+    made = replace(made, policy=agent_policy(Remembering(), label="lstm", action="anchor"))
+    with pytest.raises(ValueError, match="agent lstm: predict must be without a state"):
+        made.replicate(np.random.SeedSequence(1), runs_of_classes(made, 1))
+
+
+def test_too_many_jobs_are_refused() -> None:
+    arguments = {"action": "rule", "rules": ["fcfs"], "capacity": 16}
+    made = blocks_of_agent(LIGHT, "fcfs", arguments, **SMALL | {"warmup": 10_000})
+    with pytest.raises(ValueError, match="agent fcfs: more jobs are present than its environment's capacity, 16"):
+        made.replicate(np.random.SeedSequence(1), runs_of_classes(made, 1))
+
+
+def test_a_level_that_is_never_reached_is_refused() -> None:
+    made = blocks_of_agent(LIGHT, "srpt", {"action": "anchor"}, **SMALL, level=300)
+    with pytest.raises(ValueError, match="has not once fallen from 301 to 300"):
+        made.replicate(np.random.SeedSequence(1), runs_of_classes(made, 1))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"decision_interval": 1.0}, "decision_interval must be None"),
+        ({"scenario": "light-2"}, "scenario must be left out"),
+        ({"overrides": {"load": 0.5}}, "overrides must be left out"),
+        ({"slots": 1}, "slots must be"),
+    ],
+)
+def test_what_no_environment_of_an_agent_has(arguments: dict[str, Any], message: str) -> None:
+    policy = agent_policy(Remembering(), label="agent", **arguments)
+    with pytest.raises(ValueError, match=message):
+        policy.config(LIGHT)
+
+
+def test_an_unknown_argument_is_refused() -> None:
+    with pytest.raises(TypeError, match="colour"):
+        agent_policy(Remembering(), label="agent", colour="red").config(LIGHT)
+
+
+def test_an_agent_must_predict() -> None:
+    with pytest.raises(ValueError, match="agent must be with a method predict"):
+        agent_policy(object(), label="agent")  # type: ignore[arg-type]
