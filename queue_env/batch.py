@@ -236,6 +236,12 @@ class BatchOfSystems:
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_pool": None}
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        # Pickling makes the orders contiguous in another way, for which the kernel would be compiled anew.
+        orders = layout.side_by_side(self.memory.orders)
+        self.memory = self.memory._replace(orders=orders)
+
 
 # ---- memory ---------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from queue_env.kernel.env_layout import (
     ARRIVALS,
     BIG_JOB,
     BY_ARRIVAL,
+    BY_REMAINING,
     COMPLETIONS,
     COSTS,
     ELAPSED,
@@ -80,8 +81,10 @@ HUGE = np.finfo(np.float64).max
 
 @jit
 def shortest_service(s: Record, jobs: Array, orders: Slots) -> float:
-    """Return the time until the next job finishes, or infinity."""
+    """Return the time until the next job finishes, or infinity; none for one that has nothing left, served or not."""
     shortest = np.inf
+    if s["number"] > 0 and jobs[orders[BY_REMAINING, 0]]["remaining"] == 0.0:
+        return 0.0
     for i in range(s["served"]):
         job = jobs[orders[SERVED, i]]
         shortest = min(shortest, job["remaining"] / job["rate"])
@@ -157,6 +160,7 @@ def rebase(s: Record, jobs: Array, orders: Slots) -> None:
     s["decided"] -= now
     s["decide_at"] -= now
     s["ends"] -= now
+    s["switch"] -= now
     s["now"] = 0.0
 
 
@@ -212,17 +216,6 @@ def depart(
         record["waiting_time"] = max(response - job["busy_time"], 0.0)
         record["outcome"] = how
     leave(s, jobs, orders, slot)
-
-
-@jit
-def first_done(s: Record, jobs: Array, orders: Slots) -> int:
-    """Return who has nothing left, of several the earliest."""
-    best = -1
-    for i in range(s["served"]):
-        slot = orders[SERVED, i]
-        if jobs[slot]["remaining"] == 0.0 and (best < 0 or jobs[slot]["number"] < jobs[best]["number"]):
-            best = slot
-    return int(best)
 
 
 @jit
@@ -298,7 +291,8 @@ def event_happens(m: Batch, c: Record, s: Record, b: int) -> int:
     s["number_area"] += s["number"] * elapsed
     charge(c, s, m.terms, m.table, jobs, orders, outcome, now)
     if completion == time:
-        depart(c, s, jobs, orders, outcome, m.records[b], first_done(s, jobs, orders), LEFT_SERVED)
+        # Of several that have nothing left, the earliest.
+        depart(c, s, jobs, orders, outcome, m.records[b], orders[BY_REMAINING, 0], LEFT_SERVED)
     elif deadline == time:
         slot = first_impatient(c, s, jobs, orders)
         charge_abandonment(c, s, m.terms, outcome)
@@ -442,6 +436,11 @@ def clear_step(outcome: Floats) -> None:
 def begin_episode(c: Record, s: Record, orders: Slots, chunk: Floats, outcome: Floats) -> None:
     """Empty the system and set everything that counts to zero; the jobs to come stay as they are."""
     clear(s, orders, orders.shape[1])
+    if not s["given"]:
+        # The job that would have come next has been looked at: its gap is longer than that to the end, and its size may
+        # have been limited. A new one takes its place.
+        s["next"] += s["next"] < s["filled"]
+        s["next_size"] += s["next_size"] < s["sizes_filled"]
     s["base"] = -chunk[ARRIVALS, s["next"] - 1] if s["next"] > 0 else 0.0
     s["now"] = s["origin"] = s["last_arrival"] = s["decided"] = 0.0
     s["response_sum"] = s["slowdown_sum"] = s["response_max"] = s["number_area"] = 0.0

@@ -177,6 +177,11 @@ class Batch(NamedTuple):
     records: Array
 
 
+def side_by_side(orders: Slots) -> Slots:
+    """Return the orders with their first places side by side, in few lines of the processor's cache."""
+    return np.ascontiguousarray(orders.transpose(0, 2, 1)).transpose(0, 2, 1)
+
+
 def allocate_batch(
     count: int,
     capacity: int,
@@ -205,8 +210,7 @@ def allocate_batch(
     batch = Batch(
         systems=np.zeros(count, ENV),
         jobs=np.zeros((count, capacity), JOB),
-        # The first places of all orders lie side by side, in few lines of the processor's cache.
-        orders=np.zeros((count, capacity, ORDERS), np.int32).transpose(0, 2, 1),
+        orders=side_by_side(np.zeros((count, ORDERS, capacity), np.int32)),
         chunks=np.zeros((count, 3, chunk)),
         giants=np.zeros((count, 3, giants)),
         actions=np.zeros((count, actions)),

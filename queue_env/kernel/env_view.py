@@ -184,6 +184,7 @@ def observe(c: Record, s: Record, jobs: Array, orders: Slots, elapsed: float, vi
         view[i] = 0.0
     describe_system(c, s, jobs, orders, elapsed, view)
     if c["view"] == COMPACT:
+        s["shown"] = 0
         describe_few(c, s, jobs, orders, view)
         return
     most = largest(s, jobs, orders) if c["known"] else -1

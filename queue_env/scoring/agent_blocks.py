@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from queue_env.config import EnvConfig
 from queue_env.kernel.env_layout import RESPONSE
 from queue_env.scenarios import Scenario
-from queue_env.scoring.blocks import Replication
+from queue_env.scoring.blocks import Replication, make_replication
 from queue_env.scoring.lanes import AgentPolicy, Lanes, Predictor, State, agent_policy, child
 from queue_env.scoring.strata import Strata
 
@@ -76,12 +76,12 @@ class AgentBlocks:
         """The environment's arguments."""
         return self.policy.config(self.scenario)
 
-    def replicate(self, seed: np.random.SeedSequence, counts: IntArray) -> Replication:
+    def replicate(self, seed: np.random.SeedSequence, counts: FloatArray) -> Replication:
         """Make one replication.
 
         Args:
             seed: of this replication; the result is a function of it and of the counts.
-            counts: `(classes,)` runs of each class, >= 1.
+            counts: `(classes,)` runs of each class, a whole number; or below one, the probability of one.
 
         Raises:
             ValueError: the agent has a memory, its actions are not allowed, more jobs are present than the capacity,
@@ -91,19 +91,12 @@ class AgentBlocks:
         lanes = Lanes(self.policy, self.config, self.level, child(seed, 1), min(LANES, self.snapshots))
         states = self._states(lanes, rng)
         plain = lanes.before + int(lanes.arrived.sum())
-        classes = np.repeat(np.arange(len(counts)), counts)
-        runs = _Runs(lanes, states, self._tasks(rng, classes, counts, states), self.times, rng)
+        tasks = self._tasks(rng, counts, len(states))
+        runs = _Runs(lanes, states, tasks, self.times, rng)
         runs.run()
         # found[k] counts the jobs that are above exactly k of the times.
-        values = np.cumsum(runs.found[:, ::-1], axis=1)[:, ::-1][:, 1:] @ self.columns
-        starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-        return Replication(
-            totals=np.add.reduceat(values, starts, axis=0),
-            squares=np.add.reduceat(values * values, starts, axis=0),
-            counts=counts.copy(),
-            jobs=np.add.reduceat(runs.jobs, starts),
-            plain=plain,
-        )
+        above = np.cumsum(runs.found[:, ::-1], axis=1)[:, ::-1][:, 1:]
+        return make_replication(tasks.classes, above @ self.columns, runs.jobs, counts, plain)
 
     @property
     def probabilities(self) -> FloatArray:
@@ -113,7 +106,8 @@ class AgentBlocks:
     def expected_jobs(self) -> FloatArray:
         """A guess of the jobs that a run of each class takes, shape (classes,)."""
         sizes = self.strata.draw(np.arange(len(self.strata)), np.full(len(self.strata), 0.5))
-        busy = np.minimum(sizes / min(self.scenario.spare, 1.0), 2 * self.times[-1])
+        busy, cut = sizes / min(self.scenario.spare, 1.0), _FIRST_CUT * self.times[-1]
+        busy = np.where(busy > cut, cut * (1 + np.log2(np.maximum(busy / cut, 1))), busy)
         return np.asarray(1 + self.scenario.arrival_rate * busy)
 
     def _states(self, lanes: Lanes, rng: np.random.Generator) -> list[State]:
@@ -136,21 +130,24 @@ class AgentBlocks:
             )
         return states
 
-    def _tasks(self, rng: np.random.Generator, classes: IntArray, counts: IntArray, states: list[State]) -> _Tasks:
-        """Return the tasks in the order of their classes.
+    def _tasks(self, rng: np.random.Generator, counts: FloatArray, states: int) -> _Tasks:
+        """Draw the tasks, in the order of their classes.
 
         Within a class the sizes are spread evenly (one in each of so many equal parts of its probability).
         """
-        within = np.concatenate([np.arange(count) for count in counts.tolist()])
-        sizes = self.strata.draw(classes, (within + rng.random(len(classes))) / counts[classes])
+        runs = np.where(counts < 1, rng.random(len(counts)) < counts, counts).astype(np.int64)
+        classes = np.repeat(np.arange(len(counts)), runs)
+        within = np.concatenate([np.arange(count) for count in runs.tolist()])
+        sizes = self.strata.draw(classes, (within + rng.random(len(classes))) / runs[classes])
         # Every state is used as often as every other, give or take one, whatever the class.
-        use = rng.permutation(len(states))
-        return _Tasks(sizes, use[rng.permutation(len(classes)) % len(states)])
+        use = rng.permutation(states)[rng.permutation(len(classes)) % states]
+        return _Tasks(classes, sizes, use)
 
 
 class _Tasks(NamedTuple):
-    """The size that each run injects, and the index of the state that it starts from; both `(tasks,)`."""
+    """The class of each run, the size that it injects, and the index of its state; each `(tasks,)`."""
 
+    classes: IntArray
     sizes: FloatArray
     states: IntArray
 

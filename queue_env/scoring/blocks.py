@@ -33,7 +33,9 @@ _SLOTS = 32  # few, for each run copies them
 _POOL = 32_768  # numbers drawn at once
 _CHUNK = 4096  # jobs at most in a stretch of a run
 _PIECE = 32_768  # jobs at most in a piece of the plain run
-_MOST_PRESENT = 2**18
+_MOST_PRESENT = 2**22
+_CHECKS, _CHECKED = 8, 131_072  # streams, and arrivals of each, in which blocks have to end
+_CHECK_SEED = 0
 _SLACK = 1e8  # jobs that a run may take beyond
 _FIRST_CUT = 8.0  # of the last time, after which a block may be cut
 _GENEROUS = 100.0  # times what a job of its size keeps the system busy
@@ -143,8 +145,7 @@ class Blocks:
 
     def _snapshots(self, stream: Stream, places: IntArray) -> Iterator[Memory]:
         """Yield copies of the system just before arrivals, those of the given numbers."""
-        system = System(self.setting, counted=(0, ENDLESS), relative=True, slots=_SLOTS)
-        system.memory.system["level"] = self.level
+        system = self._system()
         done, gap = 0, stream.take("arrivals", 1)
         for place in places.tolist():
             while done < place:
@@ -152,13 +153,7 @@ class Blocks:
                 later = np.concatenate([gap, stream.take("arrivals", count)])
                 system.feed(Chunk(np.cumsum(later[:-1]), stream.take("sizes", count), None))
                 done, gap = done + count, later[-1:]
-                self._check_present(system, done)
             yield self._just_before(system, float(gap[0]))
-        if system.memory.system["counted_from"][0] == 0:
-            raise ValueError(
-                f"policy {self.setting.policy.label}: the number present has not once fallen from {self.level + 1} to "
-                f"{self.level} in {done} arrivals; allowed: a policy under which it does, or a higher level"
-            )
 
     def _just_before(self, system: System, gap: float) -> Memory:
         """Return a copy of the system as it is when the gap has passed."""
@@ -169,13 +164,31 @@ class Blocks:
         state["horizon"], state["draining"] = np.inf, 0
         return copy.memory
 
-    def _check_present(self, system: System, arrived: int) -> None:
-        present = int(system.memory.system["number"][0])
-        if present > _MOST_PRESENT:
-            raise ValueError(
-                f"policy {self.setting.policy.label}: {present} jobs are present after {arrived} arrivals; allowed: a "
-                "policy under which the system is stable"
-            )
+    def check(self) -> None:
+        """Look at a few streams whether blocks go on ending, before any work is put into replications.
+
+        Raises:
+            ValueError: in none of them one has ended in the second half.
+        """
+        label, began, present = self.setting.policy.label, 0, 0
+        for seed in np.random.SeedSequence(_CHECK_SEED).spawn(_CHECKS):
+            stream, system = self.scenario.stream(seed), self._system()
+            for _ in range(_CHECKED // _PIECE):
+                system.feed(stream.chunk(_PIECE))
+            state = system.memory.system[0]
+            began, present = int(state["counted_from"]), int(state["number"])
+            if began > system.memory.system[0]["arrived"] // 2:
+                return
+        raise ValueError(
+            f"policy {label}: blocks do not end: after {_CHECKED} arrivals {present} jobs are present, and the number has "
+            f"not fallen from {self.level + 1} to {self.level} since arrival {began}; allowed: a policy under which the "
+            "system is stable, and a level to which the number falls again and again"
+        )
+
+    def _system(self) -> System:
+        system = System(self.setting, counted=(0, ENDLESS), relative=True, slots=_SLOTS)
+        system.memory.system["level"] = self.level
+        return system
 
     # ---- the runs ------------------------------------------------------------------------------------
 

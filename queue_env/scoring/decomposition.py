@@ -53,6 +53,10 @@ class Replicator(Protocol):
         """P[S in class], shape (classes,)."""
         ...
 
+    def check(self) -> None:
+        """Raise ValueError if blocks do not end."""
+        ...
+
     def expected_jobs(self) -> FloatArray:
         """A guess of the jobs that a run of each class takes, shape (classes,)."""
         ...
@@ -203,6 +207,7 @@ def _pilot(
             jobs = replicator.expected_jobs()
             counts = _whole(np.minimum(np.maximum(_PILOT_JOBS / jobs, np.minimum(1.0, _PILOT_RUN / jobs)), _PILOT_MOST))
             try:
+                replicator.check()
                 found = list(run(replicator, seed.spawn(_PILOT), counts, advance))
             except ValueError as failure:  # under another level, blocks may end
                 error = failure

@@ -21,7 +21,7 @@ from queue_env.snapshot import Snapshot
 from queue_env.starts import InitialJob, Start
 from queue_env.system import System
 
-__all__ = ["AgentPolicy", "Lanes", "Predictor", "State", "agent_policy", "child"]
+__all__ = ["AgentPolicy", "FirstState", "Lanes", "Predictor", "State", "agent_policy", "child", "first_states"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -110,7 +110,7 @@ class State(NamedTuple):
     which: int
 
 
-class _Settled(NamedTuple):
+class FirstState(NamedTuple):
     """What is present in a system just after an arrival, and the block, as in `Lanes` with that arrival at time 0."""
 
     jobs: tuple[InitialJob, ...]
@@ -142,7 +142,7 @@ class Lanes:
         self.busy = np.ones(count, np.bool_)
         self.arrived, self.which = np.zeros((2, count), np.int64)
         self.began, self.largest = np.zeros((2, count))
-        for b, settled in enumerate(_settled(config.scenario, level, child(seed, count), count)):
+        for b, settled in enumerate(first_states(config.scenario, level, child(seed, count), count)):
             if len(settled.jobs) > config.capacity:
                 self._refuse_number()
             self.batch.reset([b], {b: child(seed, b)}, Start(jobs=settled.jobs))
@@ -219,7 +219,7 @@ def child(seed: np.random.SeedSequence, index: int) -> np.random.SeedSequence:
     return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, index), pool_size=seed.pool_size)
 
 
-def _settled(model: Scenario, level: int, seed: np.random.SeedSequence, count: int) -> Iterator[_Settled]:
+def first_states(model: Scenario, level: int, seed: np.random.SeedSequence, count: int) -> Iterator[FirstState]:
     """Yield so many states of one long run of the kernel."""
     setting = set_up(parse_policy(_FIRST_POLICY), model.servers, model.spare, model.sizes)
     system, stream = System(setting, counted=(0, _ENDLESS), relative=True), model.stream(seed)
@@ -239,7 +239,7 @@ def _settled(model: Scenario, level: int, seed: np.random.SeedSequence, count: i
         # Somewhere between those of the block and those before it.
         ends = -ages[before].min(initial=np.inf), -ages[~before].max(initial=0.0)
         columns = zip(jobs["size"].tolist(), remaining[slots].tolist(), ages.tolist(), strict=True)
-        yield _Settled(
+        yield FirstState(
             jobs=tuple(InitialJob(size, left, age, np.inf, False) for size, left, age in columns),
             began=(ends[0] + ends[1]) / 2,
             largest=float(s["block_largest"]),
