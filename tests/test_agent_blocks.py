@@ -140,8 +140,8 @@ def test_the_first_states_are_those_of_a_system(model: Scenario) -> None:
         ages, sizes = np.array([job.age for job in jobs]), np.array([job.size for job in jobs])
         assert ages[-1] == 0
         assert np.all(np.diff(ages) < 0)
-        assert all(0 < job.remaining <= job.size for job in jobs)
-        assert jobs[-1].remaining == jobs[-1].size
+        assert all(0 <= job.remaining <= job.size for job in jobs)
+        assert jobs[-1].remaining == pytest.approx(jobs[-1].size, rel=1e-9)
         assert sum(job.remaining < job.size for job in jobs) >= min(len(jobs), model.servers) - 1
         mine = -ages > began
         assert len(jobs) - mine.sum() <= 2
@@ -224,6 +224,8 @@ def test_a_level_that_is_never_reached_is_refused() -> None:
     made = blocks_of_agent(LIGHT, "srpt", {"action": "anchor"}, **SMALL, level=300)
     with pytest.raises(ValueError, match="has not once fallen from 301 to 300"):
         made.replicate(np.random.SeedSequence(1), runs_of_classes(made, 1))
+    with pytest.raises(ValueError, match="agent srpt: the number present has not once fallen"):
+        made.check()
 
 
 @pytest.mark.parametrize(

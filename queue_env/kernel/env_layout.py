@@ -85,6 +85,7 @@ TABLE = 3  # slots in the rows of the last observation
 SERVED = 4  # slots of the jobs that get a rate
 CHOSEN = 5  # scratch
 ORDERS = 6
+_ROOM = 8  # a whole number of places to a line of the processor's cache
 
 # ---- rows of `chunks` and of `giants` ------------------------------------------------------------
 ARRIVALS = 0
@@ -179,7 +180,11 @@ class Batch(NamedTuple):
 
 def side_by_side(orders: Slots) -> Slots:
     """Return the orders with their first places side by side, in few lines of the processor's cache."""
-    return np.ascontiguousarray(orders.transpose(0, 2, 1)).transpose(0, 2, 1)
+    count, rows, capacity = orders.shape
+    # With room to spare the array is never contiguous, also for one system, and the kernel is compiled for one kind.
+    places = np.zeros((count, capacity, _ROOM), np.int32)
+    places[:, :, :rows] = orders.transpose(0, 2, 1)
+    return places[:, :, :rows].transpose(0, 2, 1)
 
 
 def allocate_batch(

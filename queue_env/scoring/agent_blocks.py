@@ -32,6 +32,7 @@ SNAPSHOTS = 512  # of a replication
 SEGMENT = 250 * SNAPSHOTS  # arrivals of all systems together over which they spread
 
 _FIRST_CUT = 1.0  # of the last time, after which a block may be cut
+_CHECK_SEED = 0
 _ENDLESS = 2**62
 # ---- where a run is ------------------------------------------------------------------------------
 _IDLE = 0
@@ -88,7 +89,7 @@ class AgentBlocks:
                 or no block ends.
         """
         rng = np.random.default_rng(child(seed, 0))
-        lanes = Lanes(self.policy, self.config, self.level, child(seed, 1), min(LANES, self.snapshots))
+        lanes = self._lanes(child(seed, 1))
         states = self._states(lanes, rng)
         plain = lanes.before + int(lanes.arrived.sum())
         tasks = self._tasks(rng, counts, len(states))
@@ -109,6 +110,17 @@ class AgentBlocks:
         busy, cut = sizes / min(self.scenario.spare, 1.0), _FIRST_CUT * self.times[-1]
         busy = np.where(busy > cut, cut * (1 + np.log2(np.maximum(busy / cut, 1))), busy)
         return np.asarray(1 + self.scenario.arrival_rate * busy)
+
+    def check(self) -> None:
+        """Look at one plain run whether blocks end, before any work is put into replications.
+
+        Raises:
+            ValueError: as `replicate`.
+        """
+        self._states(self._lanes(np.random.SeedSequence(_CHECK_SEED)), np.random.default_rng(_CHECK_SEED))
+
+    def _lanes(self, seed: np.random.SeedSequence) -> Lanes:
+        return Lanes(self.policy, self.config, self.level, seed, min(LANES, self.snapshots))
 
     def _states(self, lanes: Lanes, rng: np.random.Generator) -> list[State]:
         """Return states just after an arrival, equally many of each lane."""

@@ -232,6 +232,7 @@ def first_states(model: Scenario, level: int, seed: np.random.SeedSequence, coun
         remaining = memory.jobs["remaining"].copy()
         service = memory.service[: s["in_service"]]
         remaining[service["slot"]] = service["key"] - s["now"]
+        remaining = np.clip(remaining, 0.0, memory.jobs["size"])  # for the clock rounds
         slots = np.flatnonzero(memory.jobs["number"] >= 0)
         slots = slots[np.argsort(memory.jobs["number"][slots])]
         jobs, ages = memory.jobs[slots], s["now"] - memory.jobs["arrival"][slots]
