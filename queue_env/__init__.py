@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from queue_env.env import QueueEnv
     from queue_env.result import Result
     from queue_env.scenarios import SCENARIOS, Scenario, scenario
+    from queue_env.scoring.agent_blocks import agent_policy
     from queue_env.scoring.curve import TailCurve, tail_curve
     from queue_env.scoring.score import Score, Scores, score, score_all
     from queue_env.simulation import Simulation
@@ -35,6 +36,7 @@ __all__ = [
     "TailCurve",
     "Workload",
     "__version__",
+    "agent_policy",
     "allocation_policy",
     "anchor_policy",
     "index_policy",
@@ -61,6 +63,7 @@ _HOMES = {
     "Simulation": "simulation",
     "TailCurve": "scoring.curve",
     "Workload": "workload",
+    "agent_policy": "scoring.agent_blocks",
     "allocation_policy": "user_policies",
     "anchor_policy": "user_policies",
     "index_policy": "user_policies",

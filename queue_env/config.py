@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from queue_env import action as actions
 from queue_env import observation as observations
-from queue_env.distributions.checks import positive, refuse
+from queue_env.distributions.checks import finite, positive, refuse
 from queue_env.kernel import env_layout
-from queue_env.reward import SMALLEST_TAIL, TailCost, Term, parse_reward, tail_cost
+from queue_env.reward import SMALLEST_TAIL, TailCost, Term, default_reward, parse_reward, tail_cost
 from queue_env.rules import POLICIES, parse_policy
 from queue_env.scenarios import Scenario, scenario
 from queue_env.settings import Setting, set_up
 
-__all__ = ["EPISODES", "NOT_AS_RULES", "RENDER_MODES", "EnvConfig", "make_config", "whole"]
+__all__ = ["EPISODES", "MOST_STEPS", "NOT_AS_RULES", "RENDER_MODES", "EnvConfig", "make_config", "whole"]
 
 EPISODES = {"jobs": env_layout.JOBS, "horizon": env_layout.HORIZON, "big-job": env_layout.BIG_JOB}
+_LEAST_BELOW = 1e-3
 RENDER_MODES = ("ansi", "rgb_array", "human")
+# What the kernel's integers hold, and what fits in memory.
+MOST_STEPS = MOST_JOBS = 10**15
+MOST_ROWS, MOST_PRESENT = 10**5, 10**6
+MOST_SCALE = 1e100
 NOT_AS_RULES = {
     "super-server": "it is one server of speed n, and no allocation of n servers does the same",
     "loss-priority": "it turns jobs away, and the environment admits every job",
@@ -162,17 +170,25 @@ def make_config(
     known = size_knowledge == "known"
     if not known and (action == "anchor" or observation == "compact"):
         refuse("environment", "size_knowledge", "known with action='anchor' or observation='compact'", size_knowledge)
-    terms = parse_reward(("tail" if made.load < 1 else "wait") if reward is None else reward)
+    if action not in ("allocation", "anchor"):
+        _only_with("action='allocation' or 'anchor', which set rates", "work_conserving", work_conserving, True)
+        _only_with("action='allocation' or 'anchor', which set rates", "symmetric_actions", symmetric_actions, False)
+    if action != "rule":
+        _only_with("action='rule'", "rules", rules, None)
+    if episode != "big-job":
+        _only_with("episode='big-job'", "big_sizes", big_sizes, None)
+    times = _range("tail_range", tail_range)
+    terms = parse_reward(default_reward(made, times) if reward is None else reward)
     rows = _slots(slots, made.servers, action)
     config = EnvConfig(
         scenario=made,
         action=action,
         observation=observation,
         terms=terms,
-        reward_scale=positive("environment", "reward_scale", reward_scale),
-        tail_range=_range("tail_range", tail_range),
+        reward_scale=_scale(reward_scale),
+        tail_range=times,
         episode=episode,
-        jobs=whole("jobs", jobs, 1),
+        jobs=whole("jobs", jobs, 1, MOST_JOBS),
         horizon=positive("environment", "horizon", horizon),
         big_sizes=_big_sizes(made, big_sizes) if episode == "big-job" else (math.nan, math.nan),
         slots=rows,
@@ -183,8 +199,6 @@ def make_config(
         rules=_rules(rules, made, known) if action == "rule" else (),
         render_mode=render_mode,
     )
-    if action != "rule" and rules is not None:
-        refuse("environment", "rules", "None unless action='rule'", rules)
     # What is left to check is checked when it is resolved.
     _ = config.tail, config.rule_settings
     return config
@@ -195,21 +209,38 @@ def _among(name: str, value: object, allowed: Any) -> None:
         refuse("environment", name, f"one of {', '.join(allowed)}", value)
 
 
-def whole(name: str, value: Any, least: int) -> int:
-    """Return an argument as an int; a ValueError unless it is a whole number that is large enough."""
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value < least:
-        refuse("environment", name, f"an integer of at least {least}", value)
-    return int(value)
+def _only_with(what: str, name: str, value: object, otherwise: object) -> None:
+    """Refuse an argument that would change nothing."""
+    if value is not otherwise:
+        refuse("environment", name, f"{otherwise} unless {what}", value)
+
+
+def whole(name: str, value: Any, least: int, most: int | None = None, owner: str = "environment") -> int:
+    """Return an argument as an int; a ValueError unless it is a whole number in its range."""
+    allowed = f"an integer of at least {least}" if most is None else f"an integer from {least} to {most}"
+    try:
+        number = operator.index(value)
+    except TypeError:
+        refuse(owner, name, allowed, value)
+    if isinstance(value, bool) or number < least or (most is not None and number > most):
+        refuse(owner, name, allowed, value)
+    return number
+
+
+def _scale(value: float) -> float:
+    scale = positive("environment", "reward_scale", value)
+    if scale > MOST_SCALE:
+        refuse("environment", "reward_scale", f"at most {MOST_SCALE:g}", value)
+    return scale
 
 
 def _range(name: str, value: Sequence[float]) -> tuple[float, float]:
-    try:
-        low, high = (float(end) for end in value)
-    except (TypeError, ValueError):
-        low = high = math.nan
-    if not 0 < low < high < math.inf:
+    # A text, too, has a length and entries: "12" is not the range from 1 to 2.
+    ends = list(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes) else []
+    numbers = [finite("environment", f"{name}[{i}]", end) for i, end in enumerate(ends)]
+    if len(numbers) != 2 or not 0 < numbers[0] < numbers[1]:
         refuse("environment", name, "two numbers, 0 < low < high", value)
-    return low, high
+    return numbers[0], numbers[1]
 
 
 def _interval(value: float | None) -> float | None:
@@ -220,13 +251,13 @@ def _slots(value: int | None, servers: int, action: str) -> int:
     if value is None:
         return max(16, 2 * servers + 3)
     least = 2 * servers + 3 if action in ("allocation", "priority") else 4
-    return whole("slots", value, least)
+    return whole("slots", value, least, MOST_ROWS)
 
 
 def _capacity(value: int | None, servers: int, slots: int) -> int:
     if value is None:
         return max(1000, 10 * servers, slots)
-    return whole("capacity", value, max(servers + 1, slots))
+    return whole("capacity", value, max(servers + 1, slots), MOST_PRESENT)
 
 
 def _big_sizes(made: Scenario, value: Sequence[float] | None) -> tuple[float, float]:
@@ -235,11 +266,12 @@ def _big_sizes(made: Scenario, value: Sequence[float] | None) -> tuple[float, fl
         allowed = "jobs or horizon unless load < 1, nobody has patience, and the law of sizes has no atoms"
         refuse("environment", "episode", allowed, "big-job")
     mean = made.sizes.mean
-    least, most = made.sizes.support
+    # Later sizes are drawn until one is at most the first; that must not take for ever.
+    least, most = float(made.sizes.quantile(_LEAST_BELOW)), made.sizes.support[1]
     if value is not None:
         low, high = (end * mean for end in _range("big_sizes", value))
         if not least <= low < high <= most or float(made.sizes.tail(low)) == 0.0:
-            allowed = f"within the sizes that occur, {least / mean:g} to {most / mean:g} mean sizes"
+            allowed = f"within {least / mean:g}, below which are {_LEAST_BELOW:g} of the sizes, and {most / mean:g}"
             refuse("environment", "big_sizes", allowed, value)
         return low, high
     high = min(1e4 * mean, most, float(made.sizes.tail_quantile(SMALLEST_TAIL)))

@@ -14,18 +14,11 @@ from queue_env.config import RENDER_MODES, make_config
 from queue_env.distributions.checks import refuse
 from queue_env.infos import info_of_one
 from queue_env.kernel import env_layout as layout
-from queue_env.pictures import draw, picture_of
+from queue_env.pictures import Drawings
 from queue_env.snapshot import Snapshot
-from queue_env.starts import read_options
+from queue_env.starts import new_seed, read_options
 
-__all__ = ["QueueEnv", "new_seed"]
-
-_SEED_WORDS = 4
-
-
-def new_seed(rng: np.random.Generator) -> np.random.SeedSequence:
-    """Draw the seed of a stream of jobs from an environment's generator."""
-    return np.random.SeedSequence(rng.integers(2**32, size=_SEED_WORDS).tolist())
+__all__ = ["QueueEnv"]
 
 
 class QueueEnv(gym.Env[Any, Any]):
@@ -35,9 +28,9 @@ class QueueEnv(gym.Env[Any, Any]):
     Jobs arrive at a queue with n servers of speed one. Each has a size, the work it needs, and possibly a patience,
     after which it leaves unserved. At every event (an arrival, a completion, an abandonment), or at regular times with
     `decision_interval`, the agent says at what rate v_j each job is served, with 0 <= v_j <= 1 and a sum of at most n;
-    preemption loses no work. What counts is the response time T of the jobs, by default its tail: the mean of the cost
-    `tail` over jobs is the tail score, 1/ln(t1/t0) ∫ P[T>t]/P[S>ct] dt/t over t0 <= t <= t1, with S the size of a job
-    and c = min(1, n(1-ρ)) at load ρ. Lower is better.
+    preemption loses no work. What counts is the response time T of the jobs, and where sizes have a heavy tail, its
+    tail: the mean of the cost `tail` over jobs is the tail score, 1/ln(t1/t0) ∫ P[T>t]/P[S>ct] dt/t over t0 <= t <= t1,
+    with S the size of a job and c = min(1, n(1-ρ)) at load ρ. Lower is better.
 
     A server does one unit of work in one unit of time; which unit that is depends on the scenario (in the ready-made
     ones the mean size is 1). "Mean sizes" and "mean service times" are multiples of the mean size; a dash is no unit.
@@ -114,12 +107,17 @@ class QueueEnv(gym.Env[Any, Any]):
     | `tail` | 1/ln(t1/t0) ∫ dt/(t P[S>ct]) from t0 up to it, at most to t1; not in overload | - |
     | `mean` | the time itself | time |
     | `slowdown` | the time over the job's size | - |
-    | `moment(p)` | the time to the power p > 0 | time^p |
+    | `moment(p)` | the time to the power p, 0 < p <= 100 | time^p |
     | `exceed(t)` | one, as soon as it is more than t >= 0, in units of time | jobs |
     | `wait` | the part of it at rate zero | time |
     | `abandon` | one, when the job leaves unserved | jobs |
 
-    Costs are paid in the step in which they arise, not at departure. Steps differ in length: see `info["dt"]`.
+    Costs are paid in the step in which they arise, not at departure. Steps differ in length: see `info["dt"]`. In the
+    ready-made scenarios SRPT has some -0.1 to -1 a step by default (with patience -0.01), FCFS up to 30 times that.
+
+    By default the reward is `tail` where P[S>ct] >= 1e-9 at the t1 asked for, else `mean`, and in overload `wait`. With
+    light tails and bounded or equal sizes, `tail` would cost next to nothing but for rare jobs that cost up to 1e7. If
+    it is asked for there, t1 comes down to where P[S>ct] = 1e-9, and t0 must lie below that.
 
     ## Starting State
     An empty system, and the first observation at the first arrival (at time 0 with `decision_interval`). A seed says
@@ -128,7 +126,8 @@ class QueueEnv(gym.Env[Any, Any]):
     A `big-job` episode is about what decides the tail and is rare otherwise. It starts with a job whose size x is
     log-uniform over `big_sizes`, and no later size is above x. All costs are multiplied by f(x)/q(x), with the
     densities f of sizes and q of x, and by P[S<=x] once more from every later arrival on. It needs ρ < 1, jobs without
-    patience, and a law of sizes without atoms.
+    patience, and a law of sizes without atoms. By default it takes thousands of steps (`high-load-2`: 11,000 in the
+    mean, half of them over 2,800), up to some 1e5 for the largest x: train with narrower `big_sizes`.
 
     Options of `reset`, in the scenario's units of work and time:
 
@@ -139,9 +138,14 @@ class QueueEnv(gym.Env[Any, Any]):
     | `job` | mapping | one more that arrives just then: `size`; perhaps `patience`. In `big-job` its size is x |
     | `snapshot` | from `snapshot()` | the state to go on from, with the same jobs to come; given a seed, with others |
 
-    Without a word on it, the largest of `jobs` is the anchor; in a `big-job` episode with `jobs` and no `job`, sizes
-    have no limit and costs the weight one. Besides a snapshot only `job` may be given; it fits any environment of the
-    same scenario, `episode`, `big_sizes`, `decision_interval`, `tail_range` and terms.
+    * `workload`: only the jobs; `spare`, c, t1, the mean size and default parameters of rules stay the scenario's.
+    * `jobs`: by default `remaining` is `size`, `age` is `size` - `remaining` and not allowed to be less, `patience` is
+      infinite, and the largest is the anchor. `response_time` includes the age at time 0, costs do not. In a `big-job`
+      episode with `jobs` and no `job`, sizes have no limit and costs the weight one.
+    * `job`: in `big-job` episodes the weight of an x outside `big_sizes` is by the same formula, as if q went on; an x
+      of density f(x) = 0 is refused.
+    * `snapshot`: of an episode that is not over, in any environment of the same scenario, `episode`, `big_sizes`,
+      `decision_interval`, `tail_range` and terms. Besides it only `job` may be given.
 
     ## Episode End
     | End | `info["reason"]` | In episodes of kind |
@@ -151,10 +155,11 @@ class QueueEnv(gym.Env[Any, Any]):
     | Truncation | `horizon: its time is over` | `horizon` |
     | Truncation | `capacity: more jobs than it can hold` | any, when a job arrives to `capacity` others |
     | Truncation | `workload: its last job has left` | any but `big-job`, with a workload |
-    | Truncation | `stalled: nobody is served and nobody arrives` | the same, when rates are 0 after its last arrival |
+    | Truncation | `stalled: nobody is served and nobody arrives` | the same; only without `decision_interval` |
     | Truncation | `steps: as many as allowed` | any, in a vector environment with `max_episode_steps` |
 
-    Around a single environment, Gymnasium's `TimeLimit` truncates without a reason.
+    Around a single environment, Gymnasium's `TimeLimit` truncates without a reason. An episode cut by `capacity` has
+    cost less because it was shorter: compare such ones by what is in `summary`.
 
     ## Information
     | Key | Meaning | Unit |
@@ -181,13 +186,13 @@ class QueueEnv(gym.Env[Any, Any]):
     | `overrides` | mapping or None | `None` | fields of a `Scenario` | values that replace its own: `{"load": 0.9}` |
     | `action` | str | `"allocation"` | `allocation`, `anchor`, `priority`, `rule` | what the agent says |
     | `observation` | str | `"flat"` | `flat`, `dict`, `compact` | what it sees |
-    | `reward` | str, mapping or None | `None` | term, or weights >= 0 by term | None: `tail`, in overload `wait` |
-    | `reward_scale` | float | `1.0` | > 0 | factor of the reward |
-    | `tail_range` | two floats | `(1.0, 1e4)` | mean service times | t0 and t1; t1 at most where P[S>ct] = 1e-9 |
+    | `reward` | str, mapping or None | `None` | term, or weights >= 0 by term | None: `tail`, `mean` or `wait` |
+    | `reward_scale` | float | `1.0` | > 0, at most 1e100 | factor of the reward |
+    | `tail_range` | two floats | `(1.0, 1e4)` | mean service times | t0 < t1; t1 is lowered to P[S>ct] = 1e-9 |
     | `episode` | str | `"jobs"` | `jobs`, `horizon`, `big-job` | how episodes start and end |
-    | `jobs` | int | `1000` | jobs, >= 1 | departures in an episode of kind `jobs` |
+    | `jobs` | int | `1000` | jobs, 1 to 1e15 | departures in an episode of kind `jobs` |
     | `horizon` | float | `1000.0` | mean service times | length of an episode of kind `horizon` |
-    | `big_sizes` | two floats or None | `None` | mean sizes | range of x; None: 1 to 1e4, fitted to the law |
+    | `big_sizes` | two floats or None | `None` | mean sizes; `big-job` | range of x; None: 1 to 1e4, as the law has |
     | `slots` | int or None | `None` | >= 2n+3; `anchor`, `rule`: >= 4 | rows K of the job table; None: max(16, 2n+3) |
     | `capacity` | int or None | `None` | jobs, >= max(n+1, K) | most jobs present; None: max(1000, 10n, K) |
     | `decision_interval` | float or None | `None` | mean service times | None: a decision at every event |
@@ -199,14 +204,14 @@ class QueueEnv(gym.Env[Any, Any]):
     | `records` | bool | `False` | | whether `records()` has a record of every job |
     | `render_mode` | str or None | `None` | `ansi`, `rgb_array`, `human` | text, picture or window |
 
-    What is not allowed raises a `ValueError` that says what is.
+    `slots` is at most 1e5, `capacity` 1e6. What is not allowed raises a `ValueError` that says what is.
 
     ## Vector Environment
     `gymnasium.make_vec("queue_env/MGn-v0", num_envs=B)` makes a `QueueVectorEnv`: B systems in one kernel, system i to
-    the bit a `QueueEnv` with the seed s+i. Its arguments besides: `autoreset_mode`, any of Gymnasium's three
-    (`NEXT_STEP` by default); `threads` (1), which change no results; `max_episode_steps` (None). Infos are arrays with
-    masks, `dt` and `_dt`. With `SAME_STEP` the end of an episode is in `final_obs` and `final_info`; with `DISABLED`
-    the option `reset_mask` says which systems to reset.
+    the bit a `QueueEnv` with the seed s+i. Its arguments besides: `autoreset_mode`, an `AutoresetMode` or its value
+    such as `"NextStep"`, the default; `threads` (1), which change no results; `max_episode_steps` (None). Infos are
+    arrays with masks, `dt` and `_dt`. With `SAME_STEP` the end of an episode is in `final_obs` and `final_info`. In all
+    three modes the option `reset_mask` of `reset` says which systems to reset; a step needs all to have been reset.
 
     ## Version History
     * v0: initial version.
@@ -248,10 +253,8 @@ class QueueEnv(gym.Env[Any, Any]):
         self.observation_space, self.action_space = self.layout.space(), self.actions.space()
         self.render_mode = render_mode
         self.batch = BatchOfSystems(self.config, 1, layout.DISABLED)
-        self._over = True
-        self._painter: Any = None
-        self._responses: list[float] = []
-        self._total = 0.0
+        self._drawings = Drawings(self.config, self.batch, self.metadata["render_fps"])
+        self._over, self._closed = True, False
 
     def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode.
@@ -261,16 +264,18 @@ class QueueEnv(gym.Env[Any, Any]):
             options: how to start; see the class.
 
         Raises:
-            ValueError: an option is not allowed.
+            ValueError: an option is not allowed, or the environment is closed.
         """
+        self._check_open("reset")
         super().reset(seed=seed)
         start = read_options(self.config, self.batch.memory, options)
         fresh = seed is not None or not self.batch.seeded(0)
         seeds = {0: new_seed(self.np_random)} if fresh else {}
         self.batch.reset([0], seeds, start, new_jobs=() if seed is None else (0,))
         self._over = False
-        self._responses, self._total = [], 0.0
-        self._show()
+        self._drawings.begin(0)
+        if self.render_mode == "human":
+            self._drawings.draw("human", 0)
         outcome = self.batch.memory.outcomes[0].tolist()
         return self._observation(), info_of_one(self.config, outcome, np.zeros(self.config.slots))
 
@@ -278,9 +283,10 @@ class QueueEnv(gym.Env[Any, Any]):
         """Hold an action until the next decision.
 
         Raises:
-            ValueError: the action has a wrong shape, holds NaN, or the episode is over.
+            ValueError: the action has a wrong shape, holds NaN, or the episode is over, or the environment is closed.
         """
         if self._over:
+            self._check_open("step")
             refuse("step", "episode", "running: call reset first", "over")
         self.actions.put_one(action, self.batch.memory.actions)
         self.batch.step()
@@ -289,7 +295,9 @@ class QueueEnv(gym.Env[Any, Any]):
         terminated, truncated = outcome[layout.TERMINATED] > 0, outcome[layout.TRUNCATED] > 0
         self._over = terminated or truncated
         if self.render_mode is not None:
-            self._note(outcome)
+            self._drawings.note(0, outcome)
+            if self.render_mode == "human":
+                self._drawings.draw("human", 0)
         return (
             self._observation(),
             outcome[layout.REWARD],
@@ -300,8 +308,7 @@ class QueueEnv(gym.Env[Any, Any]):
 
     def snapshot(self) -> Snapshot:
         """Return the whole state between two decisions, for `reset(options={"snapshot": ...})`."""
-        if not self.batch.seeded(0):
-            refuse("snapshot", "environment", "reset first", "no episode")
+        self._check_begun("snapshot")
         return self.batch.snapshot(0)
 
     def records(self) -> NDArray[np.void]:
@@ -312,6 +319,7 @@ class QueueEnv(gym.Env[Any, Any]):
         """
         if not self.config.records:
             refuse("records", "records", "True, given to the environment", False)
+        self._check_begun("records")
         return self.batch.records(0)
 
     def render(self) -> Any:
@@ -321,29 +329,21 @@ class QueueEnv(gym.Env[Any, Any]):
             return None
         if self.render_mode == "human":
             return None  # drawn at every step
-        return self._draw()
+        return self._drawings.draw(self.render_mode, 0)
 
     def close(self) -> None:
-        """Close the window, if there is one."""
-        if self._painter is not None:
-            self._painter.close()
-            self._painter = None
+        """Close the window, if there is one; the environment can then be used no more."""
+        self._over = self._closed = True
+        self._drawings.close()
         self.batch.close()
 
     def _observation(self) -> Any:
         return self.layout.view(self.batch.memory.observations[0].copy())
 
-    def _note(self, outcome: list[float]) -> None:
-        served = int(outcome[layout.COMPLETIONS])
-        self._responses += [outcome[layout.RESPONSE] / max(served, 1)] * served
-        self._total += outcome[layout.REWARD]
-        self._show()
+    def _check_open(self, owner: str) -> None:
+        if self._closed:
+            refuse(owner, "environment", "open", "one that has been closed")
 
-    def _show(self) -> None:
-        if self.render_mode == "human":
-            self._draw()
-
-    def _draw(self) -> Any:
-        picture = picture_of(self.config, self.batch, 0, self._responses, self._total)
-        self._painter, drawn = draw(self.render_mode, picture, self._painter, self.metadata["render_fps"])
-        return drawn
+    def _check_begun(self, owner: str) -> None:
+        if not self.batch.seeded(0):
+            refuse(owner, "environment", "reset first", "no episode")

@@ -33,9 +33,12 @@ from queue_env.scenarios import Scenario
 from queue_env.tail import check_times
 from queue_env.theory.quadrature import size_ladder
 
-__all__ = ["CostTable", "TailCost", "Term", "job_costs", "parse_reward", "tail_cost"]
+__all__ = ["CostTable", "TailCost", "Term", "default_reward", "job_costs", "parse_reward", "tail_cost"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
+
+
+MOST_EXPONENT, MOST_WEIGHT = 100.0, 1e100  # beyond these, costs soon leave the range of doubles
 
 
 class _Kind(NamedTuple):
@@ -46,11 +49,25 @@ class _Kind(NamedTuple):
     check: Callable[[str, str, object], float] | None = None
 
 
+def _exponent(owner: str, argument: str, value: object) -> float:
+    exponent = positive(owner, argument, value)
+    if exponent > MOST_EXPONENT:
+        refuse(owner, argument, f"at most {MOST_EXPONENT:g}", exponent)
+    return exponent
+
+
+def _weight(name: str, value: object) -> float:
+    weight = nonnegative("reward", f"weight of {name}", value)
+    if weight > MOST_WEIGHT:
+        refuse("reward", f"weight of {name}", f"at most {MOST_WEIGHT:g}", weight)
+    return weight
+
+
 _KINDS = {
     "tail": _Kind(env_layout.COST_TAIL, "tail"),
     "mean": _Kind(env_layout.COST_MEAN, "mean"),
     "slowdown": _Kind(env_layout.COST_SLOWDOWN, "slowdown"),
-    "moment": _Kind(env_layout.COST_MOMENT, "moment(p)", positive),
+    "moment": _Kind(env_layout.COST_MOMENT, "moment(p)", _exponent),
     "exceed": _Kind(env_layout.COST_EXCEED, "exceed(t)", nonnegative),
     "wait": _Kind(env_layout.COST_WAIT, "wait"),
     "abandon": _Kind(env_layout.COST_ABANDON, "abandon"),
@@ -99,8 +116,8 @@ def parse_reward(spec: str | Mapping[str, float]) -> tuple[Term, ...]:
     """Read a reward: minus the sum of the costs of its terms, each with its weight.
 
     Args:
-        spec: the name of a term, or a mapping from such names to weights >= 0. What a job of age a costs:
-            "mean": a. "slowdown": a over its size. "moment(p)", p > 0: a^p. "exceed(t)", t >= 0: 1 if a > t.
+        spec: the name of a term, or a mapping from such names to weights, 0 to 1e100. What a job of age a costs:
+            "mean": a. "slowdown": a over its size. "moment(p)", 0 < p <= 100: a^p. "exceed(t)", t >= 0: 1 if a > t.
             "tail": w(a), see `tail_cost`. "wait": its time at rate 0. "abandon": 1 if it abandons.
             An abandoned job has cost what its age then costs.
 
@@ -123,6 +140,18 @@ def parse_reward(spec: str | Mapping[str, float]) -> tuple[Term, ...]:
     return tuple(terms.values())
 
 
+def default_reward(scenario: Scenario, tail_range: tuple[float, float]) -> str:
+    """The term that is the reward where none is asked for.
+
+    "tail" where F̄(ct) >= 1e-9 up to the end of the range [mean service times]. Where it is less, as for light tails,
+    a few rare jobs would cost 1e7 each and the others next to nothing, so there it is "mean"; in overload, "wait".
+    """
+    if not scenario.c > 0:
+        return "wait"
+    seen = float(scenario.sizes.tail(scenario.c * tail_range[1] * scenario.sizes.mean))
+    return "tail" if seen >= SMALLEST_TAIL else "mean"
+
+
 def _read_term(written: object, weight: object) -> Term:
     match = re.fullmatch(r"\s*(\w+)\s*(?:\((.*)\))?\s*", str(written))
     name, argument = match.groups() if match else (str(written), None)
@@ -137,7 +166,7 @@ def _read_term(written: object, weight: object) -> Term:
             value = float(argument or "")
         number = kind.check("reward", f"number in {kind.written}", value)
         name = f"{name}({_shortest(number)})"
-    return Term(name, kind.code, nonnegative("reward", f"weight of {name}", weight), number)
+    return Term(name, kind.code, _weight(name, weight), number)
 
 
 def _shortest(number: float) -> str:
@@ -224,7 +253,10 @@ def tail_cost(scenario: Scenario, tail_range: Sequence[float] = (1.0, 1e4)) -> T
     last = float(sizes.tail_quantile(SMALLEST_TAIL)) / scenario.c * (1 - _INSIDE)
     t0, t1 = low * sizes.mean, min(high * sizes.mean, last)
     if t0 >= t1:
-        bound = f"< {last / sizes.mean:.6g} mean service times, where F̄(ct) comes down to {SMALLEST_TAIL:g}"
+        bound = (
+            f"< {last / sizes.mean:.6g} mean service times, where F̄(ct) comes down to {SMALLEST_TAIL:g} "
+            "(give a smaller tail_range[0], or another reward such as 'mean')"
+        )
         refuse("tail_cost", "tail_range[0]", bound, low)
     return TailCost(t0, t1, scenario.c, sizes)
 

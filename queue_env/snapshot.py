@@ -17,7 +17,7 @@ from queue_env.kernel.layout import PRESENT, UNKNOWN, Array
 __all__ = ["Snapshot", "put_back", "take_snapshot"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Snapshot:
     """The state of one system; it can be pickled, and put back into any environment with the same scenario and episode.
 
@@ -43,6 +43,15 @@ class Snapshot:
     giants: NDArray[np.float64]
     source: dict[str, Any]
     records: Array
+
+    def __repr__(self) -> str:
+        over = ", over" if self.over else ""
+        return f"Snapshot({self.origin['scenario']['name']}, time {self.time:g}, jobs present {len(self.jobs)}{over})"
+
+    @property
+    def over(self) -> bool:
+        """Whether the episode is over, so that there is nothing to go on from."""
+        return bool(self.system["done"][0])
 
     @property
     def time(self) -> float:
@@ -101,7 +110,7 @@ def check_snapshot(config: EnvConfig, snapshot: object) -> Snapshot:
     """Return what is a snapshot that can be put back.
 
     Raises:
-        ValueError: it is none, or of another kind of environment.
+        ValueError: it is none, of an episode that is over, or of another kind of environment.
     """
     if not isinstance(snapshot, Snapshot):
         refuse("reset", "options['snapshot']", "a Snapshot, as snapshot() gives it", snapshot)
@@ -110,6 +119,8 @@ def check_snapshot(config: EnvConfig, snapshot: object) -> Snapshot:
             refuse(
                 "reset", f"{name} of options['snapshot']", f"{allowed}, that of the environment", snapshot.origin[name]
             )
+    if snapshot.over:
+        refuse("reset", "options['snapshot']", "of an episode that is not over", snapshot)
     return snapshot
 
 

@@ -10,14 +10,22 @@ from typing import Any
 import numpy as np
 
 from queue_env.config import EnvConfig
-from queue_env.distributions.checks import refuse
+from queue_env.distributions.checks import finite, refuse
 from queue_env.jobs_to_come import giant_columns
 from queue_env.kernel.env_events import put
 from queue_env.kernel.env_layout import BY_ARRIVAL, GIANT_FACTOR, GIANT_WEIGHT, Batch
 from queue_env.snapshot import Snapshot, check_snapshot
 from queue_env.workload import Workload
 
-__all__ = ["Start", "put_jobs", "read_options"]
+__all__ = ["Start", "new_seed", "put_jobs", "read_options"]
+
+_SEED_WORDS = 4
+_ROUNDING = 1e-9  # an age may be short of the attained service by this part of the size
+
+
+def new_seed(rng: np.random.Generator) -> np.random.SeedSequence:
+    """Draw the seed of a stream of jobs from an environment's generator."""
+    return np.random.SeedSequence(rng.integers(2**32, size=_SEED_WORDS).tolist())
 
 
 @dataclass(frozen=True)
@@ -62,8 +70,7 @@ def read_options(config: EnvConfig, memory: Batch, options: Mapping[str, Any] | 
     Args:
         config: the environment's arguments.
         memory: its memory, for its capacity.
-        options: any of `workload`, `snapshot`, `jobs` and `job`, as `QueueEnv` describes them; `reset_mask` is of the
-            vector environment, and passed over.
+        options: any of `workload`, `snapshot`, `jobs` and `job`, as `QueueEnv` describes them.
 
     Returns:
         How to start, or None where the options ask for nothing.
@@ -73,7 +80,7 @@ def read_options(config: EnvConfig, memory: Batch, options: Mapping[str, Any] | 
     """
     if not isinstance(options, Mapping | None):
         refuse("reset", "options", "a mapping, or None", options)
-    given = {name: value for name, value in (options or {}).items() if name != "reset_mask"}
+    given = options or {}
     for name in given:
         if name not in ("workload", "snapshot", "jobs", "job"):
             refuse("reset", "options", "among workload, snapshot, jobs, job", name)
@@ -142,29 +149,44 @@ def _read_job(config: EnvConfig, name: str, job: object) -> InitialJob:
     for key in job:
         if key not in known:
             refuse("reset", f"keys of {label}", f"among {', '.join(known)}", key)
-    size = _number(label, "size", job["size"], 0.0, math.inf)
-    remaining = _number(label, "remaining", job.get("remaining", size), 0.0, size)
-    age = job.get("age", 0.0)
-    if age != 0.0:
-        age = _number(label, "age", age, 0.0, math.inf)
-    patience = job.get("patience", math.inf)
-    if patience != math.inf:
-        if config.scenario.patience is None:
-            refuse("reset", f"patience of {label}", "absent, for the scenario has none", patience)
-        patience = _number(label, "patience", patience, 0.0, math.inf)
-    return InitialJob(size, remaining, float(age), float(patience), bool(job.get("anchor", False)))
+    size = _number(label, "size", job["size"])
+    if size <= 0:
+        refuse("reset", f"size of {label}", "above 0", size)
+    if name == "job" and config.episode == "big-job":
+        _check_big(config, label, size)
+    remaining = _number(label, "remaining", job.get("remaining", size))
+    if not 0 < remaining <= size:
+        refuse("reset", f"remaining of {label}", f"above 0, at most the size {size:g}", remaining)
+    attained = size - remaining
+    age = _number(label, "age", job.get("age", attained))
+    if age < 0:
+        refuse("reset", f"age of {label}", "at least 0", age)
+    if age < attained - _ROUNDING * size:
+        refuse("reset", f"age of {label}", f"at least {attained:g}, the service the job has had at rates up to 1", age)
+    anchor = job.get("anchor", False)
+    if not isinstance(anchor, bool | np.bool_):
+        refuse("reset", f"anchor of {label}", "True or False", anchor)
+    return InitialJob(size, remaining, age, _patience(config, label, job.get("patience", math.inf)), bool(anchor))
 
 
-def _number(label: str, key: str, value: Any, low: float, high: float) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not low < number <= high or number == math.inf:
-        refuse(
-            "reset",
-            f"{key} of {label}",
-            f"a number above {low:g}" + (f", at most {high:g}" if high < math.inf else ""),
-            value,
-        )
-    return number
+def _patience(config: EnvConfig, label: str, value: object) -> float:
+    if isinstance(value, float | np.floating) and value == math.inf:
+        return math.inf
+    if config.scenario.patience is None:
+        refuse("reset", f"patience of {label}", "absent, for the scenario has none", value)
+    patience = _number(label, "patience", value)
+    if patience < 0:
+        refuse("reset", f"patience of {label}", "at least 0", patience)
+    return patience
+
+
+def _check_big(config: EnvConfig, label: str, size: float) -> None:
+    """Refuse a first size of a big-job episode that never occurs: all its costs would have the weight zero."""
+    if giant_columns(config, np.array([size]))[GIANT_WEIGHT, 0] > 0:
+        return
+    least, most = config.scenario.sizes.support
+    refuse("reset", f"size of {label}", f"of positive density in the law of sizes, {least:g} to {most:g}", size)
+
+
+def _number(label: str, key: str, value: object) -> float:
+    return finite("reset", f"{key} of {label}", value)

@@ -13,14 +13,14 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
 from queue_env.batch import BatchOfSystems
-from queue_env.config import RENDER_MODES, EnvConfig, make_config, whole
+from queue_env.config import MOST_STEPS, RENDER_MODES, EnvConfig, make_config, whole
 from queue_env.distributions.checks import refuse
-from queue_env.env import QueueEnv, new_seed
+from queue_env.env import QueueEnv
 from queue_env.infos import infos_of_all
 from queue_env.kernel import env_layout as layout
-from queue_env.pictures import draw, picture_of
+from queue_env.pictures import Drawings
 from queue_env.snapshot import Snapshot
-from queue_env.starts import read_options
+from queue_env.starts import new_seed, read_options
 
 __all__ = ["QueueVectorEnv"]
 
@@ -36,7 +36,7 @@ class QueueVectorEnv(VectorEnv[Any, Any, Any]):
 
     Args:
         num_envs: number of systems B.
-        autoreset_mode: what happens when an episode is over: an `AutoresetMode`, or its value.
+        autoreset_mode: what happens when an episode is over: an `AutoresetMode` or its value such as "NextStep".
         threads: that share the systems; results do not depend on it.
         max_episode_steps: steps after which an episode is truncated, or None.
         **arguments: those of `QueueEnv`.
@@ -64,9 +64,10 @@ class QueueVectorEnv(VectorEnv[Any, Any, Any]):
         try:
             mode = AutoresetMode(autoreset_mode)
         except ValueError:
-            refuse("environment", "autoreset_mode", f"one of {[item.value for item in AutoresetMode]}", autoreset_mode)
+            names = ", ".join(f'"{item.value}"' for item in AutoresetMode)
+            refuse("environment", "autoreset_mode", f"an AutoresetMode or its value, one of {names}", autoreset_mode)
         if max_episode_steps is not None:
-            whole("max_episode_steps", max_episode_steps, 1)
+            whole("max_episode_steps", max_episode_steps, 1, MOST_STEPS)
         self.config = _config(arguments)
         self.layout, self.actions = self.config.layout, self.config.actions
         self.autoreset_mode = mode
@@ -78,9 +79,9 @@ class QueueVectorEnv(VectorEnv[Any, Any, Any]):
         threads = min(whole("threads", threads, 1), self.num_envs)
         self.batch = BatchOfSystems(self.config, self.num_envs, _MODES[mode], max_episode_steps, threads)
         self._generators: list[np.random.Generator | None] = [None] * self.num_envs
-        self._responses: list[list[float]] = [[] for _ in range(self.num_envs)]
-        self._totals = np.zeros(self.num_envs)
-        self._painter: Any = None
+        self._never_reset = np.ones(self.num_envs, dtype=np.bool_)
+        self._all_begun = False
+        self._drawings = Drawings(self.config, self.batch, self.metadata["render_fps"])
 
     def reset(
         self,
@@ -92,22 +93,25 @@ class QueueVectorEnv(VectorEnv[Any, Any, Any]):
 
         Args:
             seed: s for s, s+1, ...; or one for each system; None goes on with the jobs of the last seeds.
-            options: as for `QueueEnv`, for every system that is reset; and `reset_mask`, bool `(num_envs,)`.
+            options: as for `QueueEnv`, for every system that is reset; and, in every autoreset mode, `reset_mask`,
+                bool `(num_envs,)`.
 
         Raises:
-            ValueError: a seed or an option is not allowed.
+            ValueError: a seed or an option is not allowed, or the environment is closed.
             TypeError: the reset mask is no array of bool.
         """
-        mask = _reset_mask(options, self.num_envs)
+        self._check_open("reset")
+        mask, others = _split_mask(options, self.num_envs)
         seeds = _seeds(seed, self.num_envs)
-        start = read_options(self.config, self.batch.memory, options)
+        start = read_options(self.config, self.batch.memory, others)
         chosen = np.flatnonzero(mask).tolist()
         fresh = {b: self._new_seed(b, seeds[b]) for b in chosen if seeds[b] is not None or not self.batch.seeded(b)}
         self.batch.reset(chosen, fresh, start, new_jobs={b for b in chosen if seeds[b] is not None})
         outcomes = self.batch.memory.outcomes
+        self._never_reset[mask] = False
+        self._all_begun = not self._never_reset.any()
         for b in chosen:
-            self._responses[b] = []
-        self._totals[mask] = 0.0
+            self._drawings.begin(b)
         nobody = np.zeros(self.num_envs, dtype=np.bool_)
         return self._observation(), infos_of_all(self.config, outcomes, np.zeros_like(self._rates), mask, nobody)
 
@@ -117,12 +121,14 @@ class QueueVectorEnv(VectorEnv[Any, Any, Any]):
         """Hold an action in each system until its next decision.
 
         Raises:
-            ValueError: the actions have a wrong shape or hold NaN, or an episode is over that is not reset by itself.
+            ValueError: the actions have a wrong shape or hold NaN, an episode is over that is not reset by itself, some
+                system was never reset, or the environment is closed.
         """
+        self._check_open("step")
         memory = self.batch.memory
         before = memory.systems["done"] == 1
-        if not self.batch.seeded(0):
-            refuse("step", "environment", "reset first", "no episode")
+        if not self._all_begun:
+            refuse("step", "systems that were never reset", "none", np.flatnonzero(self._never_reset).tolist())
         if self.autoreset_mode == AutoresetMode.DISABLED and before.any():
             refuse("step", "episodes", "running: reset those that are over", np.flatnonzero(before).tolist())
         self.actions.put(actions, memory.actions)
@@ -156,32 +162,49 @@ class QueueVectorEnv(VectorEnv[Any, Any, Any]):
         return infos | {"final_info": finals, "_final_info": ended.copy()}
 
     def snapshot(self, index: int) -> Snapshot:
-        """Return the whole state of a system, for `reset(options={"snapshot": ...})` here or of a `QueueEnv`."""
-        if not self.batch.seeded(index):
-            refuse("snapshot", f"environment {index}", "reset first", "no episode")
-        return self.batch.snapshot(index)
+        """Return the whole state of a system, for `reset(options={"snapshot": ...})` here or of a `QueueEnv`.
+
+        Raises:
+            ValueError: there is no such system, or it was never reset.
+        """
+        return self.batch.snapshot(self._begun("snapshot", index))
 
     def records(self, index: int) -> NDArray[np.void]:
-        """Return a record of each job of a system; after a same-step reset, of the new episode."""
+        """Return a record of each job of a system; after a same-step reset, of the new episode.
+
+        Raises:
+            ValueError: there are no records or no such system, or it was never reset.
+        """
         if not self.config.records:
             refuse("records", "records", "True, given to the environment", False)
-        return self.batch.records(index)
+        return self.batch.records(self._begun("records", index))
 
     def render(self) -> tuple[Any, ...] | None:
         """Draw every system as it is now; a window shows the first."""
         if self.render_mode is None:
             gym.logger.warn("render() does nothing: make the environment with a render_mode")
             return None
-        return tuple(self._draw(b) for b in range(1 if self.render_mode == "human" else self.num_envs))
+        count = 1 if self.render_mode == "human" else self.num_envs
+        return tuple(self._drawings.draw(self.render_mode, b) for b in range(count))
 
     def close_extras(self, **kwargs: Any) -> None:
         """Close the window and end the threads."""
         # Gymnasium closes what its constructor has refused, too.
-        if getattr(self, "_painter", None) is not None:
-            self._painter.close()
-            self._painter = None
+        if hasattr(self, "_drawings"):
+            self._drawings.close()
         if hasattr(self, "batch"):
             self.batch.close()
+
+    def _check_open(self, owner: str) -> None:
+        if self.closed:
+            refuse(owner, "environment", "open", "one that has been closed")
+
+    def _begun(self, owner: str, index: int) -> int:
+        """Return the index of a system that has been reset."""
+        index = whole("index", index, 0, self.num_envs - 1, owner=owner)
+        if self._never_reset[index]:
+            refuse(owner, f"environment {index}", "reset first", "no episode")
+        return index
 
     @property
     def _rates(self) -> NDArray[np.float64]:
@@ -198,22 +221,15 @@ class QueueVectorEnv(VectorEnv[Any, Any, Any]):
         return self.layout.view(self.batch.memory.observations.copy())
 
     def _note(self, before: NDArray[np.bool_]) -> None:
-        """Keep the response times of each episode, for its picture."""
+        """Keep what each episode has been like, for its picture."""
         memory = self.batch.memory
         for b in range(self.num_envs):
             if before[b] or memory.last_outcomes[b, layout.REASON] > 0:
-                self._responses[b], self._totals[b] = [], 0.0
-                continue
-            served = int(memory.outcomes[b, layout.COMPLETIONS])
-            self._responses[b] += [float(memory.outcomes[b, layout.RESPONSE]) / max(served, 1)] * served
-            self._totals[b] += memory.outcomes[b, layout.REWARD]
+                self._drawings.begin(b)
+            else:
+                self._drawings.note(b, memory.outcomes[b])
         if self.render_mode == "human":
-            self._draw(0)
-
-    def _draw(self, b: int) -> Any:
-        picture = picture_of(self.config, self.batch, b, self._responses[b], float(self._totals[b]))
-        self._painter, drawn = draw(self.render_mode, picture, self._painter, self.metadata["render_fps"])
-        return drawn
+            self._drawings.draw("human", 0)
 
 
 def _config(arguments: dict[str, Any]) -> EnvConfig:
@@ -239,12 +255,13 @@ def _seeds(seed: Any, count: int) -> list[int | None]:
     return list(seed)
 
 
-def _reset_mask(options: Mapping[str, Any] | None, count: int) -> NDArray[np.bool_]:
-    if options is None or "reset_mask" not in options:
-        return np.ones(count, dtype=np.bool_)
+def _split_mask(options: Mapping[str, Any] | None, count: int) -> tuple[NDArray[np.bool_], Mapping[str, Any] | None]:
+    """Return who is to be reset, and the options besides."""
+    if not isinstance(options, Mapping) or "reset_mask" not in options:
+        return np.ones(count, dtype=np.bool_), options
     mask = options["reset_mask"]
     if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
         raise TypeError(f"reset: options['reset_mask'] must be a NumPy array of bool, got {mask!r}")
     if mask.shape != (count,) or not mask.any():
         refuse("reset", "options['reset_mask']", f"of shape ({count},) with at least one True", mask)
-    return mask.copy()
+    return mask.copy(), {name: value for name, value in options.items() if name != "reset_mask"}

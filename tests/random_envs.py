@@ -117,7 +117,7 @@ def random_runs(draw: st.DrawFn) -> RandomRun:
     """Environments with any arguments, little room for jobs, and records; how they start, and actions."""
     scenario = draw(scenarios())
     action = draw(st.sampled_from(sorted(KINDS)))
-    by_job = action in ("allocation", "priority")
+    by_job, rates = action in ("allocation", "priority"), action in ("allocation", "anchor")
     observation = draw(st.sampled_from(["flat", "dict"] if by_job else ["flat", "dict", "compact"]))
     hidden = action != "anchor" and observation != "compact" and draw(st.booleans())
     slots = draw(st.integers(2 * scenario["servers"] + 3 if by_job else 4, 16))
@@ -130,8 +130,7 @@ def random_runs(draw: st.DrawFn) -> RandomRun:
         "capacity": max(slots, scenario["servers"] + 1) + draw(st.integers(0, 20)),
         "reward": draw(rewards(scenario)),
         "decision_interval": draw(st.none() | st.sampled_from([0.05, 0.7, 6.0])),
-        "work_conserving": draw(st.booleans()),
-        "symmetric_actions": draw(st.booleans()),
+        **({"work_conserving": draw(st.booleans()), "symmetric_actions": draw(st.booleans())} if rates else {}),
         "allocation_in_info": observation != "compact" and draw(st.booleans()),
         "records": True,
         **draw(episodes(scenario)),

@@ -64,7 +64,7 @@ def make(action: str, name: str, law: str, servers: int, **changes: Any) -> Queu
         "observation": "dict",
         "records": True,
         "capacity": 1000,
-        "work_conserving": name != "thresh-split",
+        "work_conserving": name != "thresh-split" or action == "rule",
         "rules": [label(name, servers)] if action == "rule" else None,
     }
     return QueueEnv(**arguments | changes)

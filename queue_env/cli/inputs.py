@@ -3,12 +3,38 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
-__all__ = ["check_writable", "parse_count", "parse_overrides"]
+if TYPE_CHECKING:
+    from queue_env.scenarios import Scenario
+
+__all__ = [
+    "check_out",
+    "check_positive",
+    "check_threads",
+    "check_writable",
+    "checkpoint_file",
+    "named_scenario",
+    "parse_count",
+    "parse_overrides",
+]
+
+
+def named_scenario(name: str, changes: Mapping[str, Any], overrides: Sequence[str]) -> Scenario:
+    """The named scenario, with what options change (None: nothing), and the pairs of --set.
+
+    Raises:
+        ValueError: there is no such scenario, or a change is not allowed.
+    """
+    from queue_env.scenarios import scenario
+
+    given = {key: value for key, value in changes.items() if value is not None}
+    return scenario(name, **{**parse_overrides(overrides), **given})
 
 
 def parse_count(option: str, text: str, least: int = 1) -> int:
@@ -50,15 +76,44 @@ def _value(text: str) -> Any:
         return text
 
 
-def check_writable(option: str, directory: Path) -> None:
+def check_positive(option: str, number: float) -> float:
+    """Return the number; a ValueError unless it is finite and > 0."""
+    if not 0 < number < math.inf:
+        raise ValueError(f"{option} must be a finite number > 0, got {number!r}")
+    return number
+
+
+def check_threads(threads: int | None) -> int | None:
+    """Return the number of threads; a ValueError unless it is at least 1, or not given."""
+    if threads is not None and threads < 1:
+        raise ValueError(f"--threads must be at least 1, got {threads}")
+    return threads
+
+
+def checkpoint_file(directory: Path | None, label: str) -> Path | None:
+    """The file of a policy in a directory of checkpoints; different labels have different files."""
+    return None if directory is None else directory / f"{quote(label, safe='=,')}.npz"
+
+
+def check_out(directory: Path | None) -> None:
+    """Raise a ValueError or an ImportError if results cannot be saved to --out, where that is given."""
+    if directory is not None:
+        check_writable("--out", directory)
+        from queue_env.report import require_matplotlib
+
+        require_matplotlib()
+
+
+def check_writable(option: str, directory: Path, what: str = "a directory") -> None:
     """Raise a ValueError unless the directory can be written to, or be made.
 
     Args:
         option: the option that gave the directory, for the message.
         directory: need not be there yet, nor its parents.
+        what: the option must be, for the message.
     """
     there = next(path for path in (directory, *directory.absolute().parents) if path.exists())
     if not there.is_dir():
-        raise ValueError(f"{option} must be a directory, but {there} is a file")
+        raise ValueError(f"{option} must be {what}, but {there} is a file")
     if not os.access(there, os.W_OK | os.X_OK):
-        raise ValueError(f"{option} must be a directory that can be written to, which {there} is not")
+        raise ValueError(f"{option} must be {what} that can be written to, which {there} is not")

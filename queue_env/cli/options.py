@@ -104,3 +104,83 @@ Quick: TypeAlias = Annotated[bool, typer.Option("--quick", help="Fewer cases.")]
 Environments: TypeAlias = Annotated[
     bool, typer.Option("--environments", help="Time the Gymnasium environments in place of the simulator.")
 ]
+
+_PATHS = "or module:attribute, or model.zip or algorithm:model.zip (pickles: name none that you do not trust); "
+ScoredPolicies: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--policy",
+        metavar="POLICY",
+        help="Such as srpt, or thresh-split:d=10, or all for every reference policy that can run; "
+        f"{_PATHS}fcfs, srpt, split and dynasplit by default. May be repeated; differences are to the first.",
+    ),
+]
+ScenarioServers: TypeAlias = Annotated[int | None, typer.Option(help="Number of servers in place of the scenario's.")]
+ScenarioLoad: TypeAlias = Annotated[float | None, typer.Option(help="Load in place of the scenario's.")]
+TailRange: TypeAlias = Annotated[
+    tuple[float, float],
+    typer.Option("--range", metavar="T0 T1", help="Times over which the score averages, in mean service times."),
+]
+Width: TypeAlias = Annotated[
+    float,
+    typer.Option(help="Relative half-width of the score's 95 % interval; those of R(t) may be four times as wide."),
+]
+PlainJobs: TypeAlias = Annotated[
+    str, typer.Option("--jobs", metavar="COUNT", help="Jobs of the plain run, such as 1e7.", rich_help_panel=_RUN)
+]
+MostJobs: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        metavar="COUNT",
+        help="Jobs that may be simulated for the tail of each policy, in place of the wanted precision.",
+        rich_help_panel=_RUN,
+    ),
+]
+CheckpointDirectory: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="DIRECTORY",
+        help="Where to save what is finished of each policy, and to go on from.",
+        rich_help_panel=_RUN,
+    ),
+]
+ScoreOut: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="DIRECTORY",
+        help="Where to write score.json, table.csv, table.md and tail.png.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+FigureScenarios: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--scenario",
+        metavar="SCENARIO",
+        help="A named scenario; high-load-2 and high-load-4 by default. May be repeated: a panel for each.",
+    ),
+]
+FigurePolicies: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--policy",
+        metavar="POLICY",
+        help="Such as srpt, or thresh-split:d=10, or module:attribute; by default srpt, split, thresh-split, dynasplit "
+        "with its three margins, backlog-split and super-server. May be repeated.",
+    ),
+]
+TMax: TypeAlias = Annotated[float, typer.Option("--t-max", help="The last time, in mean service times.")]
+FigureWidth: TypeAlias = Annotated[
+    float, typer.Option("--width", help="Relative half-width of the decomposition's 95 % intervals.")
+]
+FigureOut: TypeAlias = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        help="The figure, a .png; a .csv with all points is written beside it.",
+        rich_help_panel=_OUTPUT,
+    ),
+]

@@ -6,7 +6,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +15,12 @@ import typer
 from queue_env._version import __version__
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from queue_env.comparison import Comparison
     from queue_env.report import Table
 
-__all__ = ["json_text", "print_tables", "save"]
+__all__ = ["json_text", "print_tables", "save", "write_files"]
 
 UNLIMITED_WIDTH = 300
 
@@ -45,22 +47,39 @@ def print_tables(tables: Iterable[Table], heading: str = "") -> None:
 
 
 def save(directory: Path, results: Comparison, tables: Sequence[Table], heading: str, document: str) -> None:
-    """Write result.json, table.csv, table.md, tail.png, and the records of each policy where there are any.
+    """Write result.json, table.csv, table.md, tail.png, and the records of each policy where there are any."""
+    from queue_env.report import csv_text, markdown, tail_figure
 
-    Each is written beside its place and then renamed: it replaces what is there as a whole or not at all.
-    """
-    from queue_env.report import atomic_file, csv_text, markdown, tail_figure
-
-    directory.mkdir(parents=True, exist_ok=True)
     pages = [f"{heading}\n", *map(markdown, tables)]
     texts = {"result.json": document + "\n", "table.csv": csv_text(tables), "table.md": "\n".join(pages)}
+    directory.mkdir(parents=True, exist_ok=True)
+    records = _save_records(directory, results)
+    write_files(directory, texts, {"tail.png": tail_figure(results, heading)}, records)
+
+
+def write_files(
+    directory: Path, texts: Mapping[str, str], figures: Mapping[str, Figure], others: Sequence[str] = ()
+) -> None:
+    """Write texts and figures by the names of their files, and say so on stderr.
+
+    Each is written beside its place and then renamed: it replaces what is there as a whole or not at all.
+
+    Args:
+        directory: made if it is not there.
+        texts: by the names of the files.
+        figures: the same.
+        others: names of files that were written already.
+    """
+    from queue_env.report import atomic_file
+
+    directory.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         with atomic_file(directory / name) as file:
             file.write(text.encode())
-    with atomic_file(directory / "tail.png") as file:
-        tail_figure(results, heading).savefig(file, format="png")
-    names = [*texts, "tail.png", *_save_records(directory, results)]
-    typer.echo(f"wrote {', '.join(names)} to {directory}", err=True)
+    for name, figure in figures.items():
+        with atomic_file(directory / name) as file:
+            figure.savefig(file, format="png")
+    typer.echo(f"wrote {', '.join([*texts, *figures, *others])} to {directory}", err=True)
 
 
 def _save_records(directory: Path, results: Comparison) -> list[str]:

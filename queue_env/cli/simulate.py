@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from queue_env.cli import options
-from queue_env.cli.inputs import check_writable, parse_count, parse_overrides
+from queue_env.cli.inputs import check_out, named_scenario, parse_count
 from queue_env.cli.output import json_text, print_tables, save
 
 if TYPE_CHECKING:
@@ -79,12 +79,8 @@ def simulate(
 
 
 def _check_output(out: Path | None, records: bool) -> None:
-    if out is not None:
-        check_writable("--out", out)
-        from queue_env.report import require_matplotlib
-
-        require_matplotlib()
-    elif records:
+    check_out(out)
+    if out is None and records:
         raise ValueError("--records needs --out, the directory to write them to")
 
 
@@ -96,12 +92,9 @@ def _refuse_beside(given: str, others: Mapping[str, object]) -> None:
 
 def _scenario(name: str | None, changes: Mapping[str, Any], overrides: Sequence[str]) -> Scenario:
     """The named scenario, with what --servers, --load, --clock and --set change."""
-    from queue_env.scenarios import scenario
-
     if name is None:
         raise ValueError("SCENARIO or --trace must be given; `queue-env list` shows the scenarios")
-    given = {key: value for key, value in changes.items() if value is not None}
-    return scenario(name, **{**parse_overrides(overrides), **given})
+    return named_scenario(name, changes, overrides)
 
 
 def _workload(

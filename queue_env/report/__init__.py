@@ -1,6 +1,7 @@
-"""What a comparison of policies looks like: its tables, and the figure of tails."""
+"""What results of policies look like: their tables, and the figures of tails."""
 
-from queue_env.report.figure import require_matplotlib, tail_figure
+from queue_env.report.curves import joined_tails_csv, joined_tails_figure, score_figure
+from queue_env.report.figure import tail_figure
 from queue_env.report.results import (
     difference_table,
     headline,
@@ -8,6 +9,8 @@ from queue_env.report.results import (
     result_tables,
     speed,
 )
+from queue_env.report.scores import scenario_line, score_headline, score_tables
+from queue_env.report.style import require_matplotlib
 from queue_env.report.table import Table, atomic_file, csv_text, markdown, rich_table
 
 __all__ = [
@@ -16,11 +19,17 @@ __all__ = [
     "csv_text",
     "difference_table",
     "headline",
+    "joined_tails_csv",
+    "joined_tails_figure",
     "markdown",
     "paired_differences",
     "require_matplotlib",
     "result_tables",
     "rich_table",
+    "scenario_line",
+    "score_figure",
+    "score_headline",
+    "score_tables",
     "speed",
     "tail_figure",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -11,36 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queue_env.report.results import FEWEST_EVENTS, has_normalised_tail, is_seen, time_unit
+from queue_env.report.style import RATIO_LABEL, THICK, THIN, draw_bound, line_style, new_figure, set_plain_ticks, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from queue_env.comparison import Comparison
     from queue_env.result import Result
 
-__all__ = ["require_matplotlib", "tail_figure"]
+__all__ = ["tail_figure"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
 PLAIN_TICKS_BELOW = 100
 """Ticks are 0.5, 1, 2, 3 up to this ratio of the highest to the lowest point, powers of ten from there."""
 
-THICK, THIN = 1.8, 0.9
 _POINTS_PER_DECADE = 24
-# Okabe and Ito (2008): eight colours that stay apart for colour-blind readers; then again with other dashes.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#B2A800")
-_DASHES = ("-", "--", ":")
 
 
-def require_matplotlib() -> None:
-    """Raise the ImportError that says what to install, if there is no matplotlib."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise ImportError("the figure needs matplotlib: install queue-env[plot]") from error
-
-
-def tail_figure(results: Comparison, title: str) -> Figure:
+def tail_figure(results: Mapping[str, Result], title: str) -> Figure:
     """Draw the tails of response time with 95 % bands.
 
     A scenario without patience has its normalised tail P[T > t] / P[S > c t], any other result P[T > t].
@@ -50,17 +38,12 @@ def tail_figure(results: Comparison, title: str) -> Figure:
     Raises:
         ImportError: matplotlib is not installed.
     """
-    require_matplotlib()
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     first = next(iter(results.values()))
     normalised, unit = has_normalised_tail(first), time_unit(first)
-    figure = Figure(figsize=(9, 5), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(9, 5)
     axes = figure.add_subplot()
     axes.set(xscale="log", yscale="log", xlabel=f"response time t [{_unit_name(first)}]")
-    axes.set_ylabel("P[T > t] / P[S > c t]" if normalised else "P[T > t]")
+    axes.set_ylabel(RATIO_LABEL if normalised else "P[T > t]")
     axes.set_title(title, loc="left", fontsize=10)
     shown = {policy: result for policy, result in results.items() if result.served >= FEWEST_EVENTS}
     for index, (policy, result) in enumerate(shown.items()):
@@ -100,30 +83,25 @@ def _curve(result: Result, grid: FloatArray, normalised: bool) -> _Curve:
 
 
 def _draw_tail(axes: Any, policy: str, curve: _Curve, unit: float, index: int) -> None:
-    colour = _COLOURS[index % len(_COLOURS)]
-    dashes = _DASHES[index // len(_COLOURS) % len(_DASHES)]
-    style: dict[str, Any] = {"color": colour, "linestyle": dashes}
+    style = line_style(index)
     times, sure = curve.t / unit, curve.sure
     rest = slice(max(int(sure.sum()) - 1, 0), None)  # from the last sure point on
     axes.plot(times[rest], curve.value[rest], linewidth=THIN, **style)
     axes.plot(times[sure], curve.value[sure], linewidth=THICK, label=policy, **style)
-    axes.fill_between(times[sure], curve.low[sure], curve.high[sure], color=colour, alpha=0.18, linewidth=0)
+    axes.fill_between(times[sure], curve.low[sure], curve.high[sure], color=style["color"], alpha=0.18, linewidth=0)
 
 
 def _finish(axes: Any, normalised: bool) -> None:
     """Limits, ticks, and a legend in the order of the lines' ends."""
     _set_limits(axes)
-    axes.grid(which="major", color="#d0d0d0", linewidth=0.7)
-    axes.grid(which="minor", color="#ececec", linewidth=0.4)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    tidy(axes)
     named = [line for line in axes.lines if not line.get_label().startswith("_")]
     thick = [line for line in named if line.get_xdata().size]
     shared = min([line.get_xdata()[-1] for line in thick], default=1.0)
     thick.sort(key=lambda line: -float(np.interp(shared, line.get_xdata(), line.get_ydata())))
     thick += [line for line in named if not line.get_xdata().size]
     if normalised:
-        thick.append(axes.axhline(1.0, color="#555555", linewidth=1, linestyle=":", label="P[S > c t]"))
+        thick.append(draw_bound(axes))
     axes.legend(handles=thick, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
 
 
@@ -136,15 +114,7 @@ def _set_limits(axes: Any) -> None:
     (left, bottom), right = inside.min(axis=0), inside[:, 0].max()
     axes.set(xlim=(left / 1.3, right * 1.3), ylim=(bottom / 1.15, top))
     if top / bottom < PLAIN_TICKS_BELOW:
-        _set_plain_ticks(axes.yaxis)
-
-
-def _set_plain_ticks(axis: Any) -> None:
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0)))
-    axis.set_major_formatter("{x:g}")
-    axis.set_minor_formatter(NullFormatter())
+        set_plain_ticks(axes.yaxis)
 
 
 def _unit_name(result: Result) -> str:

@@ -17,7 +17,7 @@ from queue_env.wrappers import TimeDiscountVector
 
 __all__ = ["SB3VecEnv", "make_sb3_env"]
 
-# What is handed on of the infos, where the environment gives it. There is no more of it, since the loop over
+# What is always handed on of the infos, where the environment gives it. There is no more of it, since the loop over
 # environments is what an adapter costs.
 _AT_RESET = ("dt", "weight")
 _AT_STEP = (*_AT_RESET, "discount")
@@ -37,6 +37,7 @@ def make_sb3_env(
     *,
     threads: int = 1,
     beta: float | None = None,
+    infos: Sequence[str] = (),
     **arguments: Any,
 ) -> SB3VecEnv:
     """Make a native vector environment for Stable-Baselines3.
@@ -46,11 +47,18 @@ def make_sb3_env(
         num_envs: number of environments.
         threads: threads that share them.
         beta: discount rate in 1 over the workload's time unit, which adds ``infos[i]["discount"]``; None adds nothing.
-        **arguments: those of the environment.
+        infos: keys of the environment's infos to hand on besides those that `SB3VecEnv` always hands on.
+        **arguments: those of the environment. With ``allocation_in_info=True``, ``"allocation"`` is handed on too.
 
     Raises:
         ValueError: an argument is not allowed.
     """
+    if "autoreset_mode" in arguments:
+        allowed = "left out: Stable-Baselines3 needs AutoresetMode.SAME_STEP, which is given here"
+        refuse("make_sb3_env", "autoreset_mode", allowed, arguments["autoreset_mode"])
+    keys = _keys("make_sb3_env", infos)
+    if arguments.get("allocation_in_info"):
+        keys = (*keys, "allocation")
     venv = gym.make_vec(
         id,
         num_envs=num_envs,
@@ -59,7 +67,7 @@ def make_sb3_env(
         threads=threads,
         **arguments,
     )
-    return SB3VecEnv(venv if beta is None else TimeDiscountVector(venv, beta))
+    return SB3VecEnv(venv if beta is None else TimeDiscountVector(venv, beta), infos=keys)
 
 
 class SB3VecEnv(VecEnv):
@@ -68,19 +76,25 @@ class SB3VecEnv(VecEnv):
     ``infos[i]`` of a step has ``"TimeLimit.truncated"`` (whether the episode was cut, and did not end by itself), and
     ``"dt"``, ``"discount"`` and ``"weight"`` where the environment gives them. At the end of an episode they are those
     of its last step, and there are ``"terminal_observation"``, ``"summary"`` and ``"reason"`` besides; what the reset
-    that follows says is in ``reset_infos[i]``. Nothing else of the infos is handed on.
+    that follows says is in ``reset_infos[i]``. Of the other infos those in `infos` are handed on, at steps and resets,
+    a mapping of arrays such as ``"cost"`` as a dict for each environment. Each of them takes time at every step.
 
     The environments are inside one vector environment and have no attributes or methods of their own: `get_attr`,
     `set_attr` and `env_method` are about the vector environment, which all of them share.
 
     Args:
         venv: a vector environment in the mode ``SAME_STEP``, which returns new arrays at every step.
+        infos: further keys of its infos to hand on, such as ``["cost", "completions"]``, where it gives them.
 
     Raises:
-        ValueError: venv is in another mode.
+        ValueError: venv is in another mode, or infos is no list of keys.
     """
 
-    def __init__(self, venv: VectorEnv[Any, Any, Any]) -> None:
+    def __init__(self, venv: VectorEnv[Any, Any, Any], infos: Sequence[str] = ()) -> None:
+        keys = _keys("SB3VecEnv", infos)
+        self._at_reset, self._at_step, self._at_end = (
+            tuple(dict.fromkeys((*always, *keys))) for always in (_AT_RESET, _AT_STEP, _AT_END)
+        )
         mode = venv.metadata.get("autoreset_mode")
         if mode is not AutoresetMode.SAME_STEP:
             refuse("SB3VecEnv", "autoreset_mode of venv", _HOW, mode)
@@ -106,7 +120,7 @@ class SB3VecEnv(VecEnv):
         """Reset all environments and return their observations; with the seed s of `seed`, environment i gets s+i."""
         observations, infos = self.venv.reset(seed=self._seeds[0], options=self._options[0] or None)
         self.reset_infos = [{} for _ in range(self.num_envs)]
-        _fill(self.reset_infos, infos, _AT_RESET)
+        _fill(self.reset_infos, infos, self._at_reset)
         # Seeds and options are for one reset.
         self._reset_seeds()
         self._reset_options()
@@ -125,10 +139,10 @@ class SB3VecEnv(VecEnv):
         observations, rewards, terminated, truncated, infos = self.venv.step(self._actions)
         dones = terminated | truncated
         rows: list[dict[str, Any]] = [{_CUT: cut} for cut in (truncated & ~terminated).tolist()]
-        _fill(rows, infos, _AT_STEP)
+        _fill(rows, infos, self._at_step)
         for i in np.flatnonzero(dones).tolist():
-            self.reset_infos[i] = {key: rows[i][key] for key in _AT_RESET if key in rows[i]}
-            last = _entries(infos.get("final_info", {}), _AT_END, i)
+            self.reset_infos[i] = {key: rows[i][key] for key in self._at_reset if key in rows[i]}
+            last = _entries(infos.get("final_info", {}), self._at_end, i)
             rows[i] = {_CUT: rows[i][_CUT], "terminal_observation": infos["final_obs"][i], **last}
         # A copy in any case: Stable-Baselines3 adds to rewards in place.
         return observations, rewards.astype(np.float32), dones, rows
@@ -188,14 +202,36 @@ class SB3VecEnv(VecEnv):
         raise AttributeError(f"{self.venv} has no attribute {name!r}")
 
 
+def _keys(owner: str, infos: Sequence[str]) -> tuple[str, ...]:
+    """Return the keys of infos to be handed on; a text by itself would be taken for a list of letters."""
+    if isinstance(infos, str) or not all(isinstance(key, str) for key in infos):
+        refuse(owner, "infos", 'a list of keys, such as ["cost"]', infos)
+    return tuple(infos)
+
+
 def _fill(rows: Sequence[dict[str, Any]], infos: Mapping[str, Any], keys: Sequence[str]) -> None:
     """Put numbers in a dict of each environment, those of the keys that it has."""
     for key in keys:
         if key in infos:
             given: NDArray[np.bool_] = infos[f"_{key}"]
             chosen = rows if given.all() else [rows[i] for i in np.flatnonzero(given).tolist()]
-            for row, value in zip(chosen, infos[key][given].tolist(), strict=True):
+            for row, value in zip(chosen, _values(infos[key], given), strict=True):
                 row[key] = value
+
+
+def _values(values: Any, given: NDArray[np.bool_]) -> Sequence[Any]:
+    """Return the entries of the environments that have one; of a mapping of arrays, a dict of each."""
+    if isinstance(values, Mapping):
+        parts: list[dict[str, Any]] = [{} for _ in given]
+        _fill(parts, values, _masked(values))
+        return [parts[i] for i in np.flatnonzero(given).tolist()]
+    chosen = values[given]
+    return list(chosen) if chosen.ndim > 1 else chosen.tolist()
+
+
+def _masked(values: Mapping[str, Any]) -> list[str]:
+    """Return the keys that have a mask, and are no masks of others."""
+    return [key for key in values if f"_{key}" in values]
 
 
 def _entries(infos: Mapping[str, Any], keys: Sequence[str], i: int) -> dict[str, Any]:
@@ -205,6 +241,6 @@ def _entries(infos: Mapping[str, Any], keys: Sequence[str], i: int) -> dict[str,
 
 def _entry(values: Any, i: int) -> Any:
     if isinstance(values, Mapping):
-        return _entries(values, [key for key in values if f"_{key}" in values], i)
+        return _entries(values, _masked(values), i)
     value = values[i]
     return value.item() if isinstance(value, np.generic) else value

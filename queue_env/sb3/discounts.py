@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,8 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 from queue_env.distributions.checks import positive, refuse
 
 __all__ = ["DiscountedRewards", "VecDiscount", "check_beta", "discounts_of", "refuse_dict"]
+
+_ROUNDING = 1e-9
 
 
 def refuse_dict(owner: str, space: spaces.Space[Any], instead: str) -> None:
@@ -36,7 +39,7 @@ def discounts_of(owner: str, infos: Sequence[Mapping[str, Any]], beta: float | N
         beta: None to read ``"discount"``, else the rate β in exp(-β·dt) with dt from ``"dt"``.
 
     Raises:
-        ValueError: an environment gives no such entry.
+        ValueError: an environment gives no such entry, or gives discounts of another rate than beta.
     """
     key = "discount" if beta is None else "dt"
     try:
@@ -45,7 +48,18 @@ def discounts_of(owner: str, infos: Sequence[Mapping[str, Any]], beta: float | N
         where = next(i for i, info in enumerate(infos) if key not in info)
         hint = " (or give beta, to discount by infos[i]['dt'])" if beta is None else ""
         refuse(owner, "infos", f"with {key!r} for every environment{hint}", f"none in infos[{where}]")
-    return values if beta is None else np.exp(-beta * values)
+    if beta is None:
+        return values
+    discounts = np.exp(-beta * values)
+    for i, info in enumerate(infos):
+        if "discount" in info and not math.isclose(
+            info["discount"], discounts[i], rel_tol=_ROUNDING, abs_tol=_ROUNDING
+        ):
+            allowed = (
+                f"that of the environment, whose discounts are {info['discount']:g} where it would be {discounts[i]:g}"
+            )
+            refuse(owner, "beta", f"left out, or {allowed}", beta)
+    return discounts
 
 
 class DiscountedRewards(np.ndarray[tuple[int], np.dtype[np.float32]]):
@@ -89,10 +103,13 @@ class VecDiscount(VecEnvWrapper):
         beta: discount rate β in 1 over the time unit of dt, for discounts exp(-β·dt); None where venv gives discounts.
 
     Raises:
-        ValueError: beta is not a finite number > 0; or, at a step, the infos lack the entry.
+        ValueError: venv is no `VecEnv`, or beta is not a finite number > 0; or, at a step, the infos lack the entry, or
+            have discounts of another rate than beta.
     """
 
     def __init__(self, venv: VecEnv, beta: float | None = None) -> None:
+        if not isinstance(venv, VecEnv):
+            refuse("VecDiscount", "venv", "a VecEnv of Stable-Baselines3, as make_sb3_env makes it", venv)
         super().__init__(venv)
         self._beta = check_beta("VecDiscount", beta)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -9,19 +10,37 @@ import torch
 from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.type_aliases import DictReplayBufferSamples, ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
+from queue_env.distributions.checks import refuse
 from queue_env.sb3.discounts import check_beta, discounts_of, refuse_dict
 
 __all__ = ["TimeAwareDictReplayBuffer", "TimeAwareReplayBuffer"]
+
+
+def _steps_of_algorithm() -> int:
+    """Return the n_steps of the algorithm that makes a buffer just now, 1 where none does.
+
+    Stable-Baselines3 does not tell a buffer of a class that was given to it, and only warns that n_steps is ignored;
+    the one place where the algorithm can be seen is the stack of calls.
+    """
+    frame = inspect.currentframe()
+    while frame is not None:
+        caller = frame.f_locals.get("self") if frame.f_code.co_name == "_setup_model" else None
+        if isinstance(caller, OffPolicyAlgorithm):
+            return int(getattr(caller, "n_steps", 1))
+        frame = frame.f_back
+    return 1
 
 
 class TimeAwareReplayBuffer(ReplayBuffer):
     """A replay buffer whose samples have the `discounts` of the transitions, for DQN, SAC, TD3, TQC, CrossQ and QR-DQN.
 
     These use the discounts of the samples in place of their ``gamma``, which then has no effect. It is given as
-    ``replay_buffer_class``; an episode that was cut goes on in value, as in the parent class.
+    ``replay_buffer_class``; an episode that was cut goes on in value, as in the parent class. Returns of several steps
+    are not supported: the discount of a sample is that of one step.
 
     Args:
         buffer_size, observation_space, *args, **kwargs: those of `ReplayBuffer`.
@@ -33,7 +52,8 @@ class TimeAwareReplayBuffer(ReplayBuffer):
 
     Raises:
         ValueError: beta is not a finite number > 0, or observations are of a `Dict` space, for which there is
-            `TimeAwareDictReplayBuffer`; or, when transitions are added, the infos lack the entry.
+            `TimeAwareDictReplayBuffer`, or the algorithm has n_steps > 1; or, when transitions are added, the infos
+            lack the entry, or have discounts of another rate than beta.
     """
 
     def __init__(
@@ -46,6 +66,9 @@ class TimeAwareReplayBuffer(ReplayBuffer):
     ) -> None:
         if not isinstance(self, DictReplayBuffer):
             refuse_dict(type(self).__name__, observation_space, "TimeAwareDictReplayBuffer")
+        steps = max(kwargs.pop("n_steps", 1), _steps_of_algorithm())
+        if steps != 1:
+            refuse(type(self).__name__, "n_steps", "1: n-step returns are not supported with discounts by time", steps)
         super().__init__(buffer_size, observation_space, *args, **kwargs)
         self.beta = check_beta(type(self).__name__, beta)
         self.discounts = np.ones((self.buffer_size, self.n_envs), np.float32)

@@ -180,9 +180,9 @@ class Blocks:
             if began > system.memory.system[0]["arrived"] // 2:
                 return
         raise ValueError(
-            f"policy {label}: blocks do not end: after {_CHECKED} arrivals {present} jobs are present, and the number has "
-            f"not fallen from {self.level + 1} to {self.level} since arrival {began}; allowed: a policy under which the "
-            "system is stable, and a level to which the number falls again and again"
+            f"policy {label}: blocks do not end: after {_CHECKED} arrivals {present} jobs are present, and the number "
+            f"has not fallen from {self.level + 1} to {self.level} since arrival {began}; allowed: a policy under "
+            "which the system is stable, and a level to which the number falls again and again"
         )
 
     def _system(self) -> System:

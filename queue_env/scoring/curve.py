@@ -13,6 +13,8 @@ from queue_env.checkpoint import Checkpoint
 from queue_env.distributions.checks import positive, refuse
 from queue_env.plan import make_plan, signature
 from queue_env.scenarios import Scenario, scenario
+from queue_env.scoring import agent_blocks
+from queue_env.scoring.agent_blocks import AgentBlocks, AgentPolicy
 from queue_env.scoring.blocks import Blocks
 from queue_env.scoring.decomposition import Decomposition, decompose
 from queue_env.scoring.strata import check_decomposable, make_strata
@@ -112,7 +114,7 @@ def tail_curve(
     """Estimate the tail of response time by the largest-job decomposition, exactly and for any policy.
 
     Args:
-        policy: as for `simulate`.
+        policy: as for `simulate`; or an agent, by `agent_policy`.
         source: a scenario: its name, a mapping, or a `Scenario`; of load below 1, without patience, with sizes without
             atoms and arrivals without memory (Poisson or renewal).
         t_grid: times [time], increasing, > 0; half-decades from 1 to 10⁶ mean service times if not given.
@@ -131,10 +133,10 @@ def tail_curve(
     model = scenario(source)
     check_decomposable(model, "tail_curve")
     times = check_t_grid(model, default_times(model) if t_grid is None else t_grid)
-    setting = set_up_stable(model, policy, "tail_curve")
+    runnable = runnable_policy(model, policy, "tail_curve")
     found = run_decomposition(
         model,
-        setting,
+        runnable,
         times,
         np.eye(len(times) + 1),
         np.full(len(times) + 1, positive("tail_curve", "rel_half_width", rel_half_width)),
@@ -150,7 +152,7 @@ def tail_curve(
     low, high = estimate.divided_by(bound).ends()
     total = found.total
     return TailCurve(
-        policy=setting.policy.label,
+        policy=label_of(runnable),
         scenario=model.to_dict(),
         t=times,
         bound=bound,
@@ -183,21 +185,36 @@ def check_t_grid(model: Scenario, t_grid: ArrayLike) -> FloatArray:
     return times
 
 
-def set_up_stable(model: Scenario, policy: Any, caller: str) -> Setting:
-    """Return the policy, resolved.
+def runnable_policy(model: Scenario, policy: Any, caller: str) -> Setting | AgentPolicy:
+    """Return a policy of the kernel, resolved, or the agent as it is.
 
     Raises:
-        ValueError: there is no steady state.
+        ValueError: there is no steady state, or the policy cannot run.
     """
+    if isinstance(policy, AgentPolicy):
+        policy.config(model)
+        return policy
     setting = make_plan(model, [policy]).settings[0]
     if setting.note:
         refuse(caller, "policy", "one under which the system is stable", f"{setting.policy.label} ({setting.note})")
     return setting
 
 
+def label_of(runnable: Setting | AgentPolicy) -> str:
+    """Return the label of a policy or an agent."""
+    return runnable.label if isinstance(runnable, AgentPolicy) else runnable.policy.label
+
+
+def _identity(runnable: Setting | AgentPolicy) -> str:
+    """Return what tells a policy from others; of an agent, its label and the arguments of its environment."""
+    if isinstance(runnable, AgentPolicy):
+        return f"{runnable.label} {sorted(runnable.arguments.items())}"
+    return signature(runnable.policy)
+
+
 def run_decomposition(
     model: Scenario,
-    setting: Setting,
+    runnable: Setting | AgentPolicy,
     times: FloatArray,
     columns: FloatArray,
     wanted: FloatArray,
@@ -222,13 +239,16 @@ def run_decomposition(
     marks = np.concatenate([[0.0], times])
     strata = make_strata(model.sizes, model.c * float(times[-1]))
 
-    def make(chosen: int) -> Blocks:
+    def make(chosen: int) -> Blocks | AgentBlocks:
+        if isinstance(runnable, AgentPolicy):
+            lengths = (agent_blocks.WARMUP, agent_blocks.SEGMENT, agent_blocks.SNAPSHOTS)
+            return AgentBlocks(model, runnable, strata, marks, chosen, *lengths, columns)
         warmup = max(_WARMUP, 1000 * model.servers)
-        return Blocks(model, setting, strata, marks, chosen, warmup, _SEGMENT, _SNAPSHOTS, columns)
+        return Blocks(model, runnable, strata, marks, chosen, warmup, _SEGMENT, _SNAPSHOTS, columns)
 
     identity = {
         "scenario": model.to_dict(),
-        "policy": signature(setting.policy),
+        "policy": _identity(runnable),
         "times": times.tolist(),
         "columns": np.asarray(columns).tolist(),
         "wanted": wanted.tolist(),
@@ -247,5 +267,5 @@ def run_decomposition(
         threads=threads,
         progress=progress,
         checkpoint=kept,
-        label=setting.policy.label,
+        label=label_of(runnable),
     )

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from queue_env.distributions.checks import positive, refuse
 from queue_env.result import Result
 from queue_env.scenarios import Scenario
+from queue_env.scoring.agent_blocks import AgentPolicy
+from queue_env.scoring.agent_runs import AGENT_JOBS, run_agent
 from queue_env.scoring.curve import DEFAULT_LEAST, MOST_JOBS, TailCurve, tail_curve
 from queue_env.simulator import simulate
 
@@ -87,11 +89,11 @@ def joined_tail(
     """Estimate the tail under a policy by a plain run, and by the decomposition.
 
     Args:
-        policy: as for `simulate`.
+        policy: as for `tail_curve`.
         model: as for `tail_curve`.
         t_max: the last time [mean service times].
         rel_half_width: of the decomposition's intervals.
-        plain_jobs: jobs of the plain run.
+        plain_jobs: jobs of the plain run; of an agent 400,000 at most.
         seed: of both.
         most_jobs: jobs that may be simulated for the decomposition.
         threads: to run on; one for each core if not given.
@@ -113,7 +115,10 @@ def joined_tail(
         checkpoint=checkpoint,
         **shared,
     )
-    plain = simulate(model, policy, jobs=plain_jobs, **shared)
+    if isinstance(policy, AgentPolicy):
+        plain = run_agent(model, policy, min(plain_jobs, AGENT_JOBS), seed)
+    else:
+        plain = simulate(model, policy, jobs=plain_jobs, **shared)
     return JoinedTail(
         policy=curve.policy,
         plain=_plain_points(plain, model, t_max),

@@ -15,7 +15,7 @@ from queue_env.distributions.checks import refuse
 from queue_env.plan import make_plan, reference_policies
 from queue_env.rules import POLICIES, OnePolicy, parse_policy
 from queue_env.scenarios import Scenario
-from queue_env.scoring.curve import set_up_stable
+from queue_env.scoring.curve import label_of, runnable_policy
 from queue_env.scoring.strata import check_decomposable
 from queue_env.user_policies import UserPolicy
 
@@ -87,15 +87,10 @@ def stable_policies(model: Scenario) -> list[str]:
 
 
 def _check(policy: Any, model: Scenario, caller: str) -> str:
-    if isinstance(policy, str | UserPolicy):
-        return str(set_up_stable(model, policy, caller).policy.label)
-    if model.patience is not None:
-        refuse(caller, "patience of the scenario", f"None with the agent {policy.label}", model.patience.spec())
     try:
-        policy.config(model)
-    except TypeError as error:  # there is no such argument
+        return label_of(runnable_policy(model, policy, caller))
+    except TypeError as error:  # an environment has no such argument
         raise ValueError(f"{caller}: env_arguments of {policy.label}: {error}") from error
-    return str(policy.label)
 
 
 # ---- objects of modules --------------------------------------------------------------------------

@@ -18,11 +18,13 @@ from queue_env.distributions.checks import positive, refuse
 from queue_env.result import QUANTILES, Result
 from queue_env.reward import TailCost, tail_cost
 from queue_env.scenarios import Scenario, scenario
-from queue_env.scoring.curve import MOST_JOBS, run_decomposition, set_up_stable
+from queue_env.scoring.agent_blocks import AgentPolicy
+from queue_env.scoring.agent_runs import AGENT_JOBS, run_agent
+from queue_env.scoring.curve import MOST_JOBS, run_decomposition, runnable_policy
 from queue_env.scoring.decomposition import Decomposition
 from queue_env.scoring.strata import check_decomposable
 from queue_env.simulator import simulate
-from queue_env.tail import Estimate
+from queue_env.tail import Estimate, counts_above, jackknife, quotient
 
 __all__ = ["Score", "Scores", "score", "score_all"]
 
@@ -188,15 +190,16 @@ def score(
     """Score a policy on a scenario by its tail.
 
     The score and the normalised tail come from the largest-job decomposition, means and quantiles from a plain run.
+    Where the tail is so light that the range is cut short, all comes from the plain run.
 
     Args:
-        policy: as for `simulate`.
+        policy: as for `simulate`; or an agent, by `agent_policy`.
         source: a scenario: its name, a mapping, or a `Scenario`. Where jobs have patience there is no tail score, and
             the row has the rest.
         tail_range: t0 and t1 [mean service times].
         rel_half_width: of the 95 % interval of the score; those of R at the decades may be four times as wide.
         seed: the result is a function of it, whatever the threads; policies with the same seed meet the same streams.
-        plain_jobs: jobs of the plain run.
+        plain_jobs: jobs of the plain run; of an agent 400,000 at most.
         most_jobs: jobs that may be simulated for the score.
         threads: replications run at once; one for each core if not given.
         progress: whether to show bars; only on a terminal, if not given.
@@ -208,17 +211,23 @@ def score(
     model = scenario(source)
     began = time.perf_counter()
     if model.patience is not None:
-        plain = simulate(model, policy, jobs=plain_jobs, seed=seed, threads=threads, progress=progress)
+        plain = _plain_run(model, policy, plain_jobs, seed, threads, progress)
         nothing = np.empty(0)
-        return _row(model, plain, None, nothing, None, seed, began)
+        return _row(model, plain, None, nothing, None, seed, began, True)
     check_decomposable(model, "score")
-    setting = set_up_stable(model, policy, "score")
+    runnable = runnable_policy(model, policy, "score")
     cost = tail_cost(model, tail_range)
     times, columns, decades = _columns(model, cost)
     wanted = positive("score", "rel_half_width", rel_half_width) * np.array([1.0, 1.0, *[_DECADES] * len(decades)])
+    if cost.t1 < tail_range[1] * model.sizes.mean:
+        # Light tails: no single job makes T large, and what there is of a range a plain run sees best.
+        plain = _plain_run(model, policy, plain_jobs, seed, threads, progress)
+        estimate = _from_plain(plain, times, columns)
+        reached = bool(np.all(estimate.half_width() <= wanted * estimate.value))
+        return _row(model, plain, None, decades, estimate, seed, began, reached)
     found = run_decomposition(
         model,
-        setting,
+        runnable,
         times,
         columns,
         wanted,
@@ -229,8 +238,24 @@ def score(
         progress=progress,
         checkpoint=checkpoint,
     )
-    plain = simulate(model, policy, jobs=plain_jobs, seed=seed, threads=threads, progress=progress)
-    return _row(model, plain, found, decades, found.estimate, seed, began)
+    plain = _plain_run(model, policy, plain_jobs, seed, threads, progress)
+    return _row(model, plain, found, decades, found.estimate, seed, began, found.reached)
+
+
+def _plain_run(
+    model: Scenario, policy: Any, jobs: int, seed: int, threads: int | None, progress: bool | None
+) -> Result:
+    if isinstance(policy, AgentPolicy):
+        return run_agent(model, policy, min(jobs, AGENT_JOBS), seed)
+    result: Result = simulate(model, policy, jobs=jobs, seed=seed, threads=threads, progress=progress)
+    return result
+
+
+def _from_plain(plain: Result, times: FloatArray, columns: FloatArray) -> Estimate:
+    """Return the functions of the tail that a plain run gives, with its rows as replications."""
+    above = counts_above(plain.response_counts, times)
+    rows = np.column_stack([plain.response_counts.sum(axis=1), above]) @ columns
+    return jackknife(rows, lambda sums: quotient(sums, sums[..., :1]))
 
 
 def _columns(model: Scenario, cost: TailCost) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -266,6 +291,7 @@ def _row(
     estimate: Estimate | None,
     seed: int,
     began: float,
+    reached: bool,
 ) -> Score:
     value, low, high = np.full(2, np.nan), np.full(2, np.nan), np.full(2, np.nan)
     if estimate is not None:
@@ -284,7 +310,7 @@ def _row(
         jobs=plain.simulated + (0 if found is None else found.jobs),
         seconds=time.perf_counter() - began,
         seed=seed,
-        reached=found is None or found.reached,
+        reached=reached,
         estimate=estimate,
     )
 

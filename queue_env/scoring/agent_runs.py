@@ -1,0 +1,129 @@
+"""A plain run under an agent, for the means and quantiles beside its score."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queue_env.kernel.layout import BINS, SERVED, STATS
+from queue_env.result import Result
+from queue_env.scenarios import Scenario
+from queue_env.scoring.lanes import AgentPolicy
+from queue_env.tail import bin_edges
+from queue_env.vector_env import QueueVectorEnv
+
+__all__ = ["AGENT_JOBS", "run_agent"]
+
+AGENT_JOBS = 400_000  # at most, for an agent decides at every event
+_STREAMS = 20
+_WARMUP = 0.1  # of the counted jobs of a stream
+_PATIENCE = 3  # times the jobs of a stream, after which those that are still there count as present
+
+
+def run_agent(model: Scenario, policy: AgentPolicy, jobs: int, seed: int) -> Result:
+    """Run an agent over independent streams, side by side, and return the statistics as `simulate` does.
+
+    Args:
+        model: the scenario.
+        policy: the agent and its environment.
+        jobs: to count, in all streams.
+        seed: of the streams.
+    """
+    began = time.perf_counter()
+    each = max(jobs // _STREAMS, 10)
+    first = int(_WARMUP * each)
+    arguments = {**policy.arguments, "reward": "mean", "episode": "horizon", "horizon": 1e300, "records": True}
+    envs = QueueVectorEnv(_STREAMS, scenario=model.to_dict(), **arguments)
+    observations, _ = envs.reset(seed=seed)
+    start, state = np.ones(_STREAMS, np.bool_), None
+    while not _all_left(envs, first, first + each):
+        actions, state = policy.agent.predict(observations, state, start, deterministic=True)
+        observations, _, terminated, truncated, infos = envs.step(actions)
+        start = np.zeros(_STREAMS, np.bool_)
+        if np.any(terminated | truncated):
+            reason = next(text for text in infos["reason"] if text)
+            raise ValueError(
+                f"agent {policy.label}: an endless episode has ended ({reason}); allowed: one that goes on"
+            )
+    result = _result(model, policy.label, envs, (first, first + each), seed, began)
+    envs.close()
+    return result
+
+
+def _all_left(envs: QueueVectorEnv, first: int, last: int) -> bool:
+    systems = envs.batch.memory.systems
+    if systems["arrived"].min() < last:
+        return False
+    if systems["arrived"].max() > _PATIENCE * last:
+        return True
+    return not any(np.any(_between(envs.batch.present(b)["number"], first, last)) for b in range(envs.num_envs))
+
+
+def _between(numbers: NDArray[Any], first: int, last: int) -> NDArray[np.bool_]:
+    return np.asarray((numbers >= first) & (numbers < last))
+
+
+def _result(
+    model: Scenario, label: str, envs: QueueVectorEnv, counted: tuple[int, int], seed: int, began: float
+) -> Result:
+    stats = np.zeros(_STREAMS, STATS)
+    responses, slowdowns = (np.zeros((_STREAMS, BINS), np.int64) for _ in range(2))
+    systems = envs.batch.memory.systems
+    for b in range(_STREAMS):
+        rows = envs.records(b)[counted[0] : counted[1]]
+        served = rows[rows["outcome"] == SERVED]
+        response = served["departure_time"] - served["arrival_time"]
+        slowdown = response / served["size"]
+        _fill(stats[b], rows, served, response, slowdown)
+        responses[b], slowdowns[b] = _histogram(response), _histogram(slowdown)
+    now = systems["origin"] + systems["now"]
+    served_work = [float(_served(envs.records(b))["size"].sum()) for b in range(_STREAMS)]
+    return Result(
+        policy=label,
+        scenario=model.to_dict(),
+        servers=model.servers,
+        spare=model.spare,
+        load=model.load,
+        seed=seed,
+        jobs=int(stats["counted"].sum() + stats["present"].sum()),
+        simulated=int(systems["arrived"].sum()),
+        streams=_STREAMS,
+        seconds=time.perf_counter() - began,
+        interrupted=False,
+        sizes=model.sizes,
+        stats=stats,
+        response_counts=responses,
+        slowdown_counts=slowdowns,
+        window=now.astype(float),
+        number_area=systems["number_area"].astype(float),
+        busy_area=np.array(served_work),
+        served_in_window=systems["completed"].astype(float),
+        little_gaps=np.zeros(_STREAMS),
+    )
+
+
+def _served(records: NDArray[np.void]) -> NDArray[np.void]:
+    return np.asarray(records[records["outcome"] == SERVED])
+
+
+def _fill(
+    row: Any, rows: NDArray[np.void], served: NDArray[np.void], response: NDArray[Any], slowdown: NDArray[Any]
+) -> None:
+    gone = rows[np.isfinite(rows["departure_time"])]
+    row["counted"], row["served"], row["present"] = len(gone), len(served), len(rows) - len(gone)
+    row["abandoned"] = len(gone) - len(served)
+    row["response_sum"], row["response_square_sum"] = response.sum(), (response**2).sum()
+    row["slowdown_sum"], row["slowdown_square_sum"] = slowdown.sum(), (slowdown**2).sum()
+    row["response_max"], row["slowdown_max"] = response.max(initial=0.0), slowdown.max(initial=0.0)
+    row["waiting_sum"], row["waiting_square_sum"] = gone["waiting_time"].sum(), (gone["waiting_time"] ** 2).sum()
+    row["waited"], row["size_sum"] = int((gone["waiting_time"] > 0).sum()), served["size"].sum()
+    lost = gone[gone["outcome"] != SERVED]
+    row["abandoned_time_sum"] = (lost["departure_time"] - lost["arrival_time"]).sum()
+
+
+def _histogram(values: NDArray[Any]) -> NDArray[np.int64]:
+    places = np.clip(np.searchsorted(bin_edges(), values, side="right") - 1, 0, BINS - 1)
+    return np.bincount(places, minlength=BINS)
