@@ -79,6 +79,7 @@ def origin_of(config: EnvConfig) -> dict[str, Any]:
     return {
         "scenario": config.scenario.to_dict(),
         "episode": config.episode,
+        "horizon": config.horizon if config.episode == "horizon" else None,
         "big_sizes": str(config.big_sizes),
         "decision_interval": config.decision_interval,
         "reward": [term.name for term in config.terms],

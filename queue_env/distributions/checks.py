@@ -15,7 +15,10 @@ def refuse(owner: str, argument: str, allowed: str, value: object) -> NoReturn:
 
 
 def _is_finite_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    try:
+        return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # an integer beyond all floats
+        return False
 
 
 def finite(owner: str, argument: str, value: object) -> float:

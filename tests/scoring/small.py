@@ -14,6 +14,7 @@ from scipy import special
 from queue_env import TailCurve, tail_curve
 from queue_env.scoring import curve as curve_module
 from queue_env.scoring import decomposition
+from queue_env.scoring import strata as strata_module
 
 Floats = NDArray[np.float64]
 
@@ -22,12 +23,13 @@ LEVEL = 0.999
 
 @contextmanager
 def short_replications(segment: int = 30_000) -> Iterator[None]:
-    """Replications whose plain run is short, and a pilot to match."""
+    """Replications whose plain run is short, few classes of sizes, and a pilot to match."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(curve_module, "_WARMUP", 5_000)
         patch.setattr(curve_module, "_SEGMENT", segment)
         patch.setattr(curve_module, "_SNAPSHOTS", 128)
         patch.setattr(decomposition, "_PILOT_JOBS", 1_000)
+        patch.setattr(strata_module, "_LEAST_TAIL", 1e-12)
         yield
 
 

@@ -12,7 +12,7 @@ from queue_env import Scenario
 from queue_env.plan import make_plan
 from queue_env.scoring.blocks import Blocks
 from queue_env.scoring.decomposition import decompose
-from queue_env.scoring.strata import make_strata
+from queue_env.scoring.strata import Strata
 from tests.scoring.small import short_replications
 
 REPETITIONS = 200
@@ -23,16 +23,16 @@ def test_intervals_hold_the_true_value_as_often_as_they_say() -> None:
     model = Scenario.from_dict({"servers": 1, "load": LOAD, "sizes": {"law": "exponential", "mean": 1.0}})
     times = np.array([0.0, 1.0, 4.0, 10.0])
     setting = make_plan(model, ["fcfs"]).settings[0]
-    strata = make_strata(model.sizes, float(model.c * times[-1]))
+    strata = Strata(model.sizes, np.array([1.0, 0.75, 0.5, 0.25, 0.1, 0.01, 1e-3, 1e-4, 0.0]))
     exact = np.exp(-(1 - LOAD) * times)
 
     def make(level: int) -> Blocks:
-        return Blocks(model, setting, strata, times, level, 300, 6400, 64, np.eye(len(times)))
+        return Blocks(model, setting, strata, times, level, 300, 3200, 32, np.eye(len(times)))
 
     held = np.zeros(len(times))
     with short_replications():
         for seed in range(REPETITIONS):
-            found = decompose(make, [1], np.full(len(times), 10.0), seed=seed, most_jobs=3e5, threads=1, progress=False)
+            found = decompose(make, [1], np.full(len(times), 0.2), seed=seed, most_jobs=1e5, threads=2, progress=False)
             assert len(found.sums) == 20
             low, high = found.estimate.ends()
             held += (low <= exact) & (exact <= high)
