@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from queue_env.arrivals import arrival_process
 from queue_env.kernel.blocks import ENDLESS, FINISHED, NEED_NUMBERS, SHRINK, TASK, TOO_LONG, Work
 from queue_env.kernel.entry_points import drive_point
-from queue_env.kernel.layout import GROW, Memory, allocate
+from queue_env.kernel.layout import GROW, RATES, Memory, allocate
 from queue_env.kernel.packing import allocate_work, enlarged, pack, unpack
 from queue_env.scenarios import Scenario
 from queue_env.scoring.strata import Strata
@@ -36,6 +36,7 @@ _PIECE = 32_768  # jobs at most in a piece of the plain run
 _MOST_PRESENT = 2**22
 _CHECKS, _CHECKED = 8, 131_072  # streams, and arrivals of each, in which blocks have to end
 _CHECK_SEED = 0
+_MOST_ALLOCATED = 4096
 _SLACK = 1e8  # jobs that a run may take beyond
 _FIRST_CUT = 8.0  # of the last time, after which a block may be cut
 _GENEROUS = 100.0  # times what a job of its size keeps the system busy
@@ -175,6 +176,7 @@ class Blocks:
             stream, system = self.scenario.stream(seed), self._system()
             for _ in range(_CHECKED // _PIECE):
                 system.feed(stream.chunk(_PIECE))
+                self._check_slow(int(system.memory.system["number"][0]))
             state = system.memory.system[0]
             began, present = int(state["counted_from"]), int(state["number"])
             if began > system.memory.system[0]["arrived"] // 2:
@@ -184,6 +186,14 @@ class Blocks:
             f"has not fallen from {self.level + 1} to {self.level} since arrival {began}; allowed: a policy under "
             "which the system is stable, and a level to which the number falls again and again"
         )
+
+    def _check_slow(self, present: int) -> None:
+        """Raise ValueError where an allocation, which takes time in proportion to the jobs present, has too many."""
+        if self.setting.kernel["family"] == RATES and present > _MOST_ALLOCATED:
+            raise ValueError(
+                f"policy {self.setting.policy.label}: {present} jobs are present within {_CHECKED} arrivals; allowed: "
+                "an allocation under which the system is stable"
+            )
 
     def _system(self) -> System:
         system = System(self.setting, counted=(0, ENDLESS), relative=True, slots=_SLOTS)

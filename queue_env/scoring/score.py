@@ -209,6 +209,7 @@ def score(
         ValueError: an argument is not allowed; or the system is not stable under the policy.
     """
     model = scenario(source)
+    positive("score", "most_jobs", most_jobs)
     began = time.perf_counter()
     if model.patience is not None:
         plain = _plain_run(model, policy, plain_jobs, seed, threads, progress)

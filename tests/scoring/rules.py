@@ -30,16 +30,13 @@ def fair_shares(
 def all_but_the_last_three(
     sizes: Floats, remaining: Floats, ages: Floats, servers: int, parameters: Floats, rates: Floats
 ) -> float:
-    """SRPT while more than three jobs are present, else nothing."""
+    """FCFS while more than three jobs are present, else nothing."""
     if len(rates) > 3:
-        for slot in np.argsort(remaining)[:servers]:
-            rates[slot] = 1.0
+        rates[:servers] = 1.0
     return np.inf
 
 
-def half_idle(
-    sizes: Floats, remaining: Floats, ages: Floats, servers: int, parameters: Floats, rates: Floats
-) -> float:
+def half_idle(sizes: Floats, remaining: Floats, ages: Floats, servers: int, parameters: Floats, rates: Floats) -> float:
     """FCFS at half of the speed, which is too little."""
     for slot in range(min(servers, len(rates))):
         rates[slot] = 0.5

@@ -70,7 +70,13 @@ def just_before(system: System, gap: float) -> Memory:
 
 
 def counted(
-    setting: Setting, memory: Memory, size: float, later: tuple[Floats, Floats], marks: Floats, cut: float, coins: Floats
+    setting: Setting,
+    memory: Memory,
+    size: float,
+    later: tuple[Floats, Floats],
+    marks: Floats,
+    cut: float,
+    coins: Floats,
 ) -> Floats:
     """The jobs that a run counts, by how many marks they are above, shape (marks + 1,)."""
     tasks = np.zeros(1, TASK)

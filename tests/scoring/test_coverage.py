@@ -27,12 +27,12 @@ def test_intervals_hold_the_true_value_as_often_as_they_say() -> None:
     exact = np.exp(-(1 - LOAD) * times)
 
     def make(level: int) -> Blocks:
-        return Blocks(model, setting, strata, times, level, 300, 3200, 32, np.eye(len(times)))
+        return Blocks(model, setting, strata, times, level, 300, 1600, 16, np.eye(len(times)))
 
     held = np.zeros(len(times))
     with short_replications():
         for seed in range(REPETITIONS):
-            found = decompose(make, [1], np.full(len(times), 0.2), seed=seed, most_jobs=1e5, threads=2, progress=False)
+            found = decompose(make, [1], np.full(len(times), 0.2), seed=seed, most_jobs=6e4, threads=2, progress=False)
             assert len(found.sums) == 20
             low, high = found.estimate.ends()
             held += (low <= exact) & (exact <= high)

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from queue_env import TailCurve, tail_curve
+from queue_env import TailCurve, scenario, tail_curve
+from queue_env.plan import make_plan
 from queue_env.scoring.blocks import Blocks, Replication
+from queue_env.scoring.strata import make_strata
 from tests.scoring.small import small_curve
 
 GRID = [1.0, 10.0, 100.0]
@@ -104,10 +106,6 @@ def test_a_checkpoint_of_another_call_is_refused(tmp_path: Path) -> None:
 
 def test_a_replication_is_a_function_of_its_seed() -> None:
     """Also where the same object is given twice."""
-    from queue_env import scenario
-    from queue_env.plan import make_plan
-    from queue_env.scoring.strata import make_strata
-
     model = scenario("high-load-2")
     times = np.array([0.0, 10.0])
     setting = make_plan(model, ["srpt"]).settings[0]
