@@ -150,6 +150,13 @@ def begin_watching(m: Memory, s: Record, d: Record, w: Work) -> None:
         m.above[i] = 0.0
     s["periods"] = 0
     m.periods[0] = 0
+    # Who has been there for longer than the last mark counts for an earlier largest job; older jobs have lower numbers.
+    first = s["arrived"] - 1
+    for slot in range(s["highest"]):
+        job = m.jobs[slot]
+        if s["counted_from"] <= job["number"] < first and s["now"] - job["arrival"] < m.marks[len(m.marks) - 1]:
+            first = job["number"]
+    s["counted_from"] = first
     s["stopping"] = WATCH
     s["pending"] = ENDLESS
     d["injected"] = absolute_time(s)

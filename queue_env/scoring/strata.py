@@ -22,6 +22,7 @@ _STEP = 10**0.25  # ratio of the edges that follow, or less where the tail is li
 _FALL = 0.1  # P[S > x] falls by no more from one to the next
 _NEAR, _FAR = 10.0, 1000.0  # times c·t; jobs of more than that are above t nearly for sure, and need wider classes
 _LONG_STEP = 10**0.5
+_NEGLIGIBLE = 1e-9  # of P[S > c·t]; the last class holds what is less probable
 _LEAST_TAIL = 1e-300
 
 
@@ -70,11 +71,12 @@ def make_strata(sizes: Law, largest: float) -> Strata:
     """
     tails = list(_QUARTERS)
     edge = float(sizes.tail_quantile(tails[-1]))
+    least = max(_NEGLIGIBLE * float(sizes.tail(largest)), _LEAST_TAIL)
     while edge < _FAR * largest:
         step = _STEP if edge < _NEAR * largest else _LONG_STEP
-        edge = min(edge * step, float(sizes.tail_quantile(max(tails[-1] * _FALL, _LEAST_TAIL))))
+        edge = min(edge * step, float(sizes.tail_quantile(max(tails[-1] * _FALL, least))))
         tail = float(sizes.tail(edge))
-        if tail <= _LEAST_TAIL or tail >= tails[-1]:
+        if tail <= least or tail >= tails[-1]:
             break
         tails.append(tail)
     return Strata(sizes, np.array([*tails, 0.0]))
