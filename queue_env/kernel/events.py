@@ -285,6 +285,7 @@ def next_event(s: Record, arrivals: Floats, completion: float, deadline: float, 
 
     Simultaneous events: completion, then abandonment, then arrival; a change of rates comes last.
     """
+    s["elapsed"] = 0.0
     if s["invalid"]:
         return BAD_RULE
     if s["pending"] == 0:

@@ -122,9 +122,9 @@ def _run_rates(m: Memory, arrivals: Floats, sizes: Floats, patience: Floats, use
     while True:
         finish = finish_time(m, s)
         event = events.next_event(s, arrivals, finish, events.first_deadline(m, s), s["switch_time"])
+        progress(m, s, event)
         if event < COMPLETION:
             return event
-        progress(m, s, event)
         s["stalled"] = s["stalled"] + 1 if event == SWITCH and s["elapsed"] == 0.0 else 0
         if event == COMPLETION:
             leave(m, s, first_finished(m), SERVED)

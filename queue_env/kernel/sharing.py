@@ -106,9 +106,9 @@ def run_sharing(m: Memory, arrivals: Floats, sizes: Floats, patience: Floats) ->
     while True:
         finish = finish_time(m, s)
         event = events.next_event(s, arrivals, finish, deadline_time(m, s), np.inf)
+        progress(s)
         if event < COMPLETION:
             return event
-        progress(s)
         if event == COMPLETION:
             complete(m, s)
         elif event == ABANDONMENT:

@@ -6,6 +6,7 @@ these, runs of a block with an injected job of each size class.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
@@ -118,7 +119,7 @@ class Blocks:
         Raises:
             ValueError: the system is not stable under the policy, or blocks do not end.
         """
-        plain_seed, run_seed = seed.spawn(2)
+        plain_seed, run_seed = copy.deepcopy(seed).spawn(2)  # the same seed gives the same again
         rng = np.random.default_rng(run_seed)
         places, tasks, classes, use = self._draw(rng, counts)
         above = np.zeros((len(tasks), len(self.times)))
@@ -265,7 +266,7 @@ def _grown(memory: Memory, buffer: FloatArray) -> tuple[Memory, FloatArray]:
     """Return both with twice the slots."""
     larger = enlarged(buffer, memory)
     like = allocate(2 * len(memory.jobs), parameters=memory.parameters, marks=memory.marks)
-    return unpack(larger, like), larger
+    return unpack(larger, like._replace(above=memory.above, periods=memory.periods)), larger
 
 
 class _Pools:
