@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,14 +12,14 @@ import numpy as np
 
 from queue_env import action as actions
 from queue_env import observation as observations
-from queue_env.distributions.checks import finite, positive, refuse
+from queue_env.distributions.checks import finite, positive, refuse, whole
 from queue_env.kernel import env_layout
 from queue_env.reward import SMALLEST_TAIL, TailCost, Term, default_reward, parse_reward, tail_cost
 from queue_env.rules import POLICIES, parse_policy
 from queue_env.scenarios import Scenario, scenario
 from queue_env.settings import Setting, set_up
 
-__all__ = ["EPISODES", "MOST_STEPS", "NOT_AS_RULES", "RENDER_MODES", "EnvConfig", "make_config", "whole"]
+__all__ = ["EPISODES", "MOST_STEPS", "NOT_AS_RULES", "RENDER_MODES", "EnvConfig", "make_config"]
 
 EPISODES = {"jobs": env_layout.JOBS, "horizon": env_layout.HORIZON, "big-job": env_layout.BIG_JOB}
 _LEAST_BELOW = 1e-3
@@ -188,7 +187,7 @@ def make_config(
         reward_scale=_scale(reward_scale),
         tail_range=times,
         episode=episode,
-        jobs=whole("jobs", jobs, 1, MOST_JOBS),
+        jobs=whole("environment", "jobs", jobs, 1, MOST_JOBS),
         horizon=positive("environment", "horizon", horizon),
         big_sizes=_big_sizes(made, big_sizes) if episode == "big-job" else (math.nan, math.nan),
         slots=rows,
@@ -215,18 +214,6 @@ def _only_with(what: str, name: str, value: object, otherwise: object) -> None:
         refuse("environment", name, f"{otherwise} unless {what}", value)
 
 
-def whole(name: str, value: Any, least: int, most: int | None = None, owner: str = "environment") -> int:
-    """Return an argument as an int; a ValueError unless it is a whole number in its range."""
-    allowed = f"an integer of at least {least}" if most is None else f"an integer from {least} to {most}"
-    try:
-        number = operator.index(value)
-    except TypeError:
-        refuse(owner, name, allowed, value)
-    if isinstance(value, bool) or number < least or (most is not None and number > most):
-        refuse(owner, name, allowed, value)
-    return number
-
-
 def _scale(value: float) -> float:
     scale = positive("environment", "reward_scale", value)
     if scale > MOST_SCALE:
@@ -251,13 +238,13 @@ def _slots(value: int | None, servers: int, action: str) -> int:
     if value is None:
         return max(16, 2 * servers + 3)
     least = 2 * servers + 3 if action in ("allocation", "priority") else 4
-    return whole("slots", value, least, MOST_ROWS)
+    return whole("environment", "slots", value, least, MOST_ROWS)
 
 
 def _capacity(value: int | None, servers: int, slots: int) -> int:
     if value is None:
         return max(1000, 10 * servers, slots)
-    return whole("capacity", value, max(servers + 1, slots), MOST_PRESENT)
+    return whole("environment", "capacity", value, max(servers + 1, slots), MOST_PRESENT)
 
 
 def _big_sizes(made: Scenario, value: Sequence[float] | None) -> tuple[float, float]:

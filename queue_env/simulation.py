@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from queue_env.distributions.checks import refuse
+from queue_env.distributions.checks import refuse, whole
 from queue_env.kernel.layout import Memory
 from queue_env.plan import CHUNK, make_plan, signature
 from queue_env.result import Result
@@ -85,8 +85,7 @@ class Simulation:
         Raises:
             ValueError: jobs is not a positive integer.
         """
-        if isinstance(jobs, bool) or not hasattr(jobs, "__index__") or jobs < 1:
-            refuse("run", "jobs", "an integer of at least 1", jobs)
+        jobs = whole("run", "jobs", jobs, 1)
         began = time.perf_counter()
         while jobs > 0:
             count = min(jobs, CHUNK)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from queue_env.checkpoint import Checkpoint
 from queue_env.comparison import Comparison
-from queue_env.distributions.checks import refuse
+from queue_env.distributions.checks import refuse, whole
 from queue_env.kernel.layout import RECORD
 from queue_env.plan import Plan, Source, make_plan
 from queue_env.progress import Advance, job_progress
@@ -116,8 +116,8 @@ def simulate(
         streams=streams,
         horizon=horizon,
     )
-    if threads is not None and (isinstance(threads, bool) or not hasattr(threads, "__index__") or threads < 1):
-        refuse("simulate", "threads", "an integer of at least 1", threads)
+    if threads is not None:
+        whole("simulate", "threads", threads, 1)
     if checkpoint is not None and records:
         refuse("simulate", "checkpoint", "None with records, which are not kept in it", checkpoint)
     if checkpoint is not None and not isinstance(checkpoint, str | Path):

@@ -13,8 +13,8 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
 from queue_env.batch import BatchOfSystems
-from queue_env.config import MOST_STEPS, RENDER_MODES, EnvConfig, make_config, whole
-from queue_env.distributions.checks import refuse
+from queue_env.config import MOST_STEPS, RENDER_MODES, EnvConfig, make_config
+from queue_env.distributions.checks import refuse, whole
 from queue_env.env import QueueEnv
 from queue_env.infos import infos_of_all
 from queue_env.kernel import env_layout as layout
@@ -60,14 +60,14 @@ class QueueVectorEnv(VectorEnv[Any, Any, Any]):
         max_episode_steps: int | None = None,
         **arguments: Any,
     ) -> None:
-        self.num_envs = whole("num_envs", num_envs, 1)
+        self.num_envs = whole("environment", "num_envs", num_envs, 1)
         try:
             mode = AutoresetMode(autoreset_mode)
         except ValueError:
             names = ", ".join(f'"{item.value}"' for item in AutoresetMode)
             refuse("environment", "autoreset_mode", f"an AutoresetMode or its value, one of {names}", autoreset_mode)
         if max_episode_steps is not None:
-            whole("max_episode_steps", max_episode_steps, 1, MOST_STEPS)
+            whole("environment", "max_episode_steps", max_episode_steps, 1, MOST_STEPS)
         self.config = _config(arguments)
         self.layout, self.actions = self.config.layout, self.config.actions
         self.autoreset_mode = mode
@@ -76,7 +76,7 @@ class QueueVectorEnv(VectorEnv[Any, Any, Any]):
         self.single_observation_space, self.single_action_space = self.layout.space(), self.actions.space()
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
-        threads = min(whole("threads", threads, 1), self.num_envs)
+        threads = min(whole("environment", "threads", threads, 1), self.num_envs)
         self.batch = BatchOfSystems(self.config, self.num_envs, _MODES[mode], max_episode_steps, threads)
         self._generators: list[np.random.Generator | None] = [None] * self.num_envs
         self._never_reset = np.ones(self.num_envs, dtype=np.bool_)
@@ -201,7 +201,7 @@ class QueueVectorEnv(VectorEnv[Any, Any, Any]):
 
     def _begun(self, owner: str, index: int) -> int:
         """Return the index of a system that has been reset."""
-        index = whole("index", index, 0, self.num_envs - 1, owner=owner)
+        index = whole(owner, "index", index, 0, self.num_envs - 1)
         if self._never_reset[index]:
             refuse(owner, f"environment {index}", "reset first", "no episode")
         return index

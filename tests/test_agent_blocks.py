@@ -20,7 +20,8 @@ from queue_env import QueueVectorEnv, Scenario, scenario, simulate
 from queue_env.batch import BatchOfSystems
 from queue_env.kernel.env_layout import DISABLED
 from queue_env.plan import make_plan
-from queue_env.scoring.agent_blocks import AgentBlocks, agent_policy
+from queue_env.scoring.agent_blocks import _IN_BLOCK, _INJECTED, AgentBlocks, _Runs, agent_policy
+from queue_env.scoring.agent_runs import run_agent
 from queue_env.scoring.blocks import Blocks, Replication
 from queue_env.scoring.decomposition import Replicator
 from queue_env.scoring.lanes import first_states
@@ -251,3 +252,33 @@ def test_an_unknown_argument_is_refused() -> None:
 def test_an_agent_must_predict() -> None:
     with pytest.raises(ValueError, match="agent must be with a method predict"):
         agent_policy(object(), label="agent")  # type: ignore[arg-type]
+
+
+def test_jobs_that_have_been_there_for_longer_than_the_last_time_count_for_an_earlier_job(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    last, counted, left_out, watch = 0.5, list[float](), 0, _Runs._watch
+
+    def noting(runs: _Runs) -> None:
+        nonlocal left_out
+        before = runs.stage.copy()
+        watch(runs)
+        for b in np.flatnonzero((before == _INJECTED) & (runs.stage == _IN_BLOCK)).tolist():
+            counted.extend((runs.lanes.time[b] - runs._counted(b)).tolist())
+            of_block = runs.lanes.arrivals(b) > runs.lanes.began[b]
+            left_out += int(of_block.sum()) - len(runs._counted(b))
+
+    monkeypatch.setattr(_Runs, "_watch", noting)
+    changes = {"times": np.array([0.0, last]), "columns": np.eye(2), "snapshots": 128, "segment": 128 * 20}
+    blocks = blocks_of_agent(LIGHT, "fcfs", {"action": "rule", "rules": ["fcfs"]}, **changes)
+    blocks.replicate(np.random.SeedSequence(1), np.full(len(blocks.strata), 20.0))
+    assert left_out > 0
+    assert 0 < max(counted) < last
+
+
+def test_an_agent_of_big_job_episodes_is_run_plainly() -> None:
+    arguments: dict[str, Any] = {"action": "anchor", "episode": "big-job", "big_sizes": (10, 100), "reward": "tail"}
+    agent = make_agent("srpt", QueueVectorEnv(1, scenario=HEAVY, **arguments))
+    result = run_agent(HEAVY, agent_policy(agent, label="mine", **arguments), 4000, 0)
+    assert result.policy == "mine"
+    assert result.served + result.present == 4000

@@ -156,7 +156,7 @@ def _report(model: Scenario, rows: Sequence[Score], run: dict[str, Any], out: Pa
     from queue_env.scoring.score import Scores
 
     scores = Scores(rows)
-    heading = score_headline(model, run["tail_range"], run["seed"])
+    heading = score_headline(model, _seen_range(model, run["tail_range"]), run["seed"])
     tables = score_tables(scores, rows[0].policy)
     document = json_text("score", scenario=model.to_dict(), rows=scores.to_list())
     if out is not None:
@@ -170,6 +170,16 @@ def _report(model: Scenario, rows: Sequence[Score], run: dict[str, Any], out: Pa
     for row in rows:
         for note in _notes(row):
             typer.echo(f"note: {note}")
+
+
+def _seen_range(model: Scenario, asked: tuple[float, float]) -> tuple[float, float]:
+    """The range of the score [mean service times], which ends early where the tail is light."""
+    from queue_env.reward import tail_cost
+
+    if model.patience is not None:
+        return asked
+    cost = tail_cost(model, asked)
+    return cost.t0 / model.sizes.mean, cost.t1 / model.sizes.mean
 
 
 def _notes(row: Score) -> list[str]:

@@ -1,6 +1,7 @@
 """Checks of the parameters of laws: each returns the clean value or raises one ValueError."""
 
 import math
+import operator
 from collections.abc import Iterable
 from numbers import Real
 from typing import NoReturn
@@ -26,6 +27,18 @@ def finite(owner: str, argument: str, value: object) -> float:
     if not _is_finite_number(value):
         refuse(owner, argument, "a finite number", value)
     return float(value)  # type: ignore[arg-type]
+
+
+def whole(owner: str, argument: str, value: object, least: int, most: int | None = None) -> int:
+    """The value as an int, if it is a whole number in the range."""
+    allowed = f"an integer of at least {least}" if most is None else f"an integer from {least} to {most}"
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        refuse(owner, argument, allowed, value)
+    if isinstance(value, bool) or number < least or (most is not None and number > most):
+        refuse(owner, argument, allowed, value)
+    return number
 
 
 def positive(owner: str, argument: str, value: object) -> float:

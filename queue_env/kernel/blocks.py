@@ -84,16 +84,6 @@ class Work(NamedTuple):
 
 
 @jit_apart
-def count_present(s: Record, jobs: Array) -> int:
-    """Return how many counted jobs are present."""
-    count = 0
-    for slot in range(s["highest"]):
-        if s["counted_from"] <= jobs[slot]["number"] < s["counted_to"]:
-            count += 1
-    return count
-
-
-@jit_apart
 def mark_present(m: Memory, s: Record, least_age: float) -> None:
     """Count the jobs present of at least some age as above all marks."""
     for slot in range(s["highest"]):
@@ -106,11 +96,12 @@ def mark_present(m: Memory, s: Record, least_age: float) -> None:
 def take_no_more(m: Memory, s: Record) -> None:
     """Count no job that arrives from now on, and end when all that are present will be older than the last mark."""
     s["counted_to"] = min(s["counted_to"], s["arrived"])
-    s["pending"] = count_present(s, m.jobs)
+    s["pending"] = 0
     last = -np.inf
     for slot in range(s["highest"]):
         job = m.jobs[slot]
         if s["counted_from"] <= job["number"] < s["counted_to"]:
+            s["pending"] += 1
             last = max(last, job["arrival"])
     s["horizon"] = s["origin"] + (s["origin_low"] + last) + m.marks[len(m.marks) - 1]
 
@@ -253,6 +244,8 @@ def take_up(m: Memory, w: Work, status: int) -> bool:
 
 
 # ---- entry points by family: run all tasks; they return FINISHED, or what is needed to go on -----
+# They differ in what they call. One made for a function it is given would be compiled anew in every process, for numba
+# keeps no code on disk that has a compiled function among its captured values.
 
 
 def _drive_index(m: Memory, w: Work, user: object) -> int:

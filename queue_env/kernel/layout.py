@@ -74,6 +74,7 @@ FOLLOW = 0  # nothing does: blocks follow one another
 WATCH = 1  # these will:
 BLOCK_OVER = 2
 OUTGROWN = 3  # a larger job than the largest has arrived
+MOST_PERIODS = 64  # of weights that double
 
 # ---- histograms: 2^7 bins an octave, from 2^-40 to 2^60 ------------------------------------------
 BIN_BITS = 7
@@ -82,7 +83,6 @@ HIGHEST_OCTAVE = 60
 BINS = (HIGHEST_OCTAVE - LOWEST_OCTAVE) << BIN_BITS
 
 SMALL = 32  # up to so many servers, those in service lie in one sorted array
-MOST_PERIODS = 64
 MANY = 64  # up to so many jobs, the next anchor is found by looking at all of them; with more, in a heap
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from queue_env.config import EnvConfig
 from queue_env.kernel.env_layout import RESPONSE
 from queue_env.scenarios import Scenario
-from queue_env.scoring.blocks import Replication, make_replication
+from queue_env.scoring.blocks import Replication, above_each, make_replication
 from queue_env.scoring.lanes import AgentPolicy, Lanes, Predictor, State, agent_policy, child
-from queue_env.scoring.strata import Strata
+from queue_env.scoring.strata import Runs, Strata
 
 __all__ = ["SEGMENT", "SNAPSHOTS", "WARMUP", "AgentBlocks", "AgentPolicy", "Predictor", "agent_policy"]
 
@@ -34,6 +34,7 @@ SEGMENT = 250 * SNAPSHOTS  # arrivals of all systems together over which they sp
 _FIRST_CUT = 1.0  # of the last time, after which a block may be cut
 _CHECK_SEED = 0
 _ENDLESS = 2**62
+
 # ---- where a run is ------------------------------------------------------------------------------
 _IDLE = 0
 _INJECTED = 1  # the job of the given size is about to arrive
@@ -92,12 +93,10 @@ class AgentBlocks:
         lanes = self._lanes(child(seed, 1))
         states = self._states(lanes, rng)
         plain = lanes.before + int(lanes.arrived.sum())
-        tasks = self._tasks(rng, counts, len(states))
+        tasks = self.strata.draw_runs(rng, counts, len(states))
         runs = _Runs(lanes, states, tasks, self.times, rng)
         runs.run()
-        # found[k] counts the jobs that are above exactly k of the times.
-        above = np.cumsum(runs.found[:, ::-1], axis=1)[:, ::-1][:, 1:]
-        return make_replication(tasks.classes, above @ self.columns, runs.jobs, counts, plain)
+        return make_replication(tasks.classes, above_each(runs.found) @ self.columns, runs.jobs, counts, plain)
 
     @property
     def probabilities(self) -> FloatArray:
@@ -106,10 +105,7 @@ class AgentBlocks:
 
     def expected_jobs(self) -> FloatArray:
         """A guess of the jobs that a run of each class takes, shape (classes,)."""
-        sizes = self.strata.draw(np.arange(len(self.strata)), np.full(len(self.strata), 0.5))
-        busy, cut = sizes / min(self.scenario.spare, 1.0), _FIRST_CUT * self.times[-1]
-        busy = np.where(busy > cut, cut * (1 + np.log2(np.maximum(busy / cut, 1))), busy)
-        return np.asarray(1 + self.scenario.arrival_rate * busy)
+        return self.strata.expected_jobs(self.scenario, _FIRST_CUT * float(self.times[-1]))
 
     def check(self) -> None:
         """Look at one plain run whether blocks end, before any work is put into replications.
@@ -142,27 +138,6 @@ class AgentBlocks:
             )
         return states
 
-    def _tasks(self, rng: np.random.Generator, counts: FloatArray, states: int) -> _Tasks:
-        """Draw the tasks, in the order of their classes.
-
-        Within a class the sizes are spread evenly (one in each of so many equal parts of its probability).
-        """
-        runs = np.where(counts < 1, rng.random(len(counts)) < counts, counts).astype(np.int64)
-        classes = np.repeat(np.arange(len(counts)), runs)
-        within = np.concatenate([np.arange(count) for count in runs.tolist()])
-        sizes = self.strata.draw(classes, (within + rng.random(len(classes))) / runs[classes])
-        # Every state is used as often as every other, give or take one, whatever the class.
-        use = rng.permutation(states)[rng.permutation(len(classes)) % states]
-        return _Tasks(classes, sizes, use)
-
-
-class _Tasks(NamedTuple):
-    """The class of each run, the size that it injects, and the index of its state; each `(tasks,)`."""
-
-    classes: IntArray
-    sizes: FloatArray
-    states: IntArray
-
 
 class _Runs:
     """The runs of one replication: each counts jobs of the block in which the injected job is the largest.
@@ -173,7 +148,7 @@ class _Runs:
     """
 
     def __init__(
-        self, lanes: Lanes, states: list[State], tasks: _Tasks, times: FloatArray, rng: np.random.Generator
+        self, lanes: Lanes, states: list[State], tasks: Runs, times: FloatArray, rng: np.random.Generator
     ) -> None:
         self.lanes, self.states, self.tasks, self.times, self.rng = lanes, states, tasks, times, rng
         self.found = np.zeros((len(tasks.sizes), len(times) + 1))
@@ -230,7 +205,9 @@ class _Runs:
             self._end(b, np.inf)
         here = here[largest]
         self.stage[here], self.pending[here] = _IN_BLOCK, _ENDLESS
-        self.low[here], self.high[here], self.horizon[here] = lanes.began[here], np.inf, np.inf
+        # Who has been there for longer than the last time counts for an earlier largest job.
+        self.low[here] = np.maximum(lanes.began[here], lanes.time[here] - self.times[-1])
+        self.high[here], self.horizon[here] = np.inf, np.inf
         self.injected[here], self.cut[here] = lanes.time[here], lanes.time[here] + self.first_cut
 
     def _watched(self, chosen: IntArray) -> NDArray[np.bool_]:

@@ -1,4 +1,4 @@
-"""A plain run under an agent, for the means and quantiles beside its score."""
+"""Plain runs of policies and agents, for the means and quantiles beside its score."""
 
 from __future__ import annotations
 
@@ -12,15 +12,26 @@ from queue_env.kernel.layout import BINS, SERVED, STATS
 from queue_env.result import Result
 from queue_env.scenarios import Scenario
 from queue_env.scoring.lanes import AgentPolicy
+from queue_env.simulator import simulate
 from queue_env.tail import bin_edges
 from queue_env.vector_env import QueueVectorEnv
 
-__all__ = ["AGENT_JOBS", "run_agent"]
+__all__ = ["AGENT_JOBS", "plain_run", "run_agent"]
 
 AGENT_JOBS = 400_000  # at most, for an agent decides at every event
 _STREAMS = 20
 _WARMUP = 0.1  # of the counted jobs of a stream
 _PATIENCE = 3  # times the jobs of a stream, after which those that are still there count as present
+
+
+def plain_run(
+    model: Scenario, policy: Any, *, jobs: int, seed: int, threads: int | None, progress: bool | None
+) -> Result:
+    """Run a policy plainly: by `simulate`, or if it is an agent by `run_agent`, for `AGENT_JOBS` at most."""
+    if isinstance(policy, AgentPolicy):
+        return run_agent(model, policy, min(jobs, AGENT_JOBS), seed)
+    result: Result = simulate(model, policy, jobs=jobs, seed=seed, threads=threads, progress=progress)
+    return result
 
 
 def run_agent(model: Scenario, policy: AgentPolicy, jobs: int, seed: int) -> Result:
@@ -35,8 +46,7 @@ def run_agent(model: Scenario, policy: AgentPolicy, jobs: int, seed: int) -> Res
     began = time.perf_counter()
     each = max(jobs // _STREAMS, 10)
     first = int(_WARMUP * each)
-    arguments = {**policy.arguments, "reward": "mean", "episode": "horizon", "horizon": 1e300, "records": True}
-    envs = QueueVectorEnv(_STREAMS, scenario=model.to_dict(), **arguments)
+    envs = QueueVectorEnv(_STREAMS, **policy.environment(model, records=True))
     observations, _ = envs.reset(seed=seed)
     start, state = np.ones(_STREAMS, np.bool_), None
     while not _all_left(envs, first, first + each):
@@ -71,16 +81,17 @@ def _result(
 ) -> Result:
     stats = np.zeros(_STREAMS, STATS)
     responses, slowdowns = (np.zeros((_STREAMS, BINS), np.int64) for _ in range(2))
-    systems = envs.batch.memory.systems
+    systems, served_work = envs.batch.memory.systems, np.zeros(_STREAMS)
     for b in range(_STREAMS):
-        rows = envs.records(b)[counted[0] : counted[1]]
-        served = rows[rows["outcome"] == SERVED]
+        records = envs.records(b)
+        rows = records[counted[0] : counted[1]]
+        served = _served(rows)
+        served_work[b] = _served(records)["size"].sum()
         response = served["departure_time"] - served["arrival_time"]
         slowdown = response / served["size"]
         _fill(stats[b], rows, served, response, slowdown)
         responses[b], slowdowns[b] = _histogram(response), _histogram(slowdown)
     now = systems["origin"] + systems["now"]
-    served_work = [float(_served(envs.records(b))["size"].sum()) for b in range(_STREAMS)]
     return Result(
         policy=label,
         scenario=model.to_dict(),
@@ -99,7 +110,7 @@ def _result(
         slowdown_counts=slowdowns,
         window=now.astype(float),
         number_area=systems["number_area"].astype(float),
-        busy_area=np.array(served_work),
+        busy_area=served_work,
         served_in_window=systems["completed"].astype(float),
         little_gaps=np.zeros(_STREAMS),
     )

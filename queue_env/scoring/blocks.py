@@ -25,7 +25,7 @@ from queue_env.settings import Setting
 from queue_env.system import System
 from queue_env.workload import Chunk, Stream
 
-__all__ = ["Blocks", "Replication", "make_replication"]
+__all__ = ["Blocks", "Replication", "above_each", "make_replication"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -83,6 +83,11 @@ def make_replication(
     return Replication(totals, squares, counts.copy(), used, runs, plain)
 
 
+def above_each(found: FloatArray) -> FloatArray:
+    """Return `(runs, times)` jobs above each time, from `(runs, times + 1)` jobs above exactly k of the times."""
+    return np.cumsum(found[:, ::-1], axis=1)[:, ::-1][:, 1:]
+
+
 @dataclass(frozen=True)
 class Blocks:
     """Blocks of one policy on one scenario.
@@ -121,15 +126,18 @@ class Blocks:
         """
         plain_seed, run_seed = copy.deepcopy(seed).spawn(2)  # the same seed gives the same again
         rng = np.random.default_rng(run_seed)
-        places, tasks, classes, use = self._draw(rng, counts)
+        spacing = self.segment // self.snapshots
+        places = self.warmup + spacing * np.arange(self.snapshots) + rng.integers(spacing, size=self.snapshots)
+        runs = self.strata.draw_runs(rng, counts, self.snapshots)
+        tasks = self._tasks(runs.sizes)
         above = np.zeros((len(tasks), len(self.times)))
         pools = _Pools(self.scenario, rng)
         for i, memory in enumerate(self._snapshots(self.scenario.stream(plain_seed), places)):
             # Others are not the largest of their block, and count for nothing.
-            mine = np.flatnonzero((use == i) & (tasks["size"] > memory.system["block_largest"][0]))
+            mine = np.flatnonzero((runs.states == i) & (runs.sizes > memory.system["block_largest"][0]))
             if mine.size:
                 tasks[mine], above[mine] = self._run(memory, tasks[mine], pools)
-        return make_replication(classes, above @ self.columns, tasks["jobs"], counts, self.warmup + self.segment)
+        return make_replication(runs.classes, above @ self.columns, tasks["jobs"], counts, self.warmup + self.segment)
 
     @property
     def probabilities(self) -> FloatArray:
@@ -138,10 +146,7 @@ class Blocks:
 
     def expected_jobs(self) -> FloatArray:
         """A guess of the jobs that a run of each class takes, shape (classes,)."""
-        sizes = self.strata.draw(np.arange(len(self.strata)), np.full(len(self.strata), 0.5))
-        busy, cut = sizes / min(self.scenario.spare, 1.0), _FIRST_CUT * self.times[-1]
-        busy = np.where(busy > cut, cut * (1 + np.log2(np.maximum(busy / cut, 1))), busy)
-        return np.asarray(1 + self.scenario.arrival_rate * busy)
+        return self.strata.expected_jobs(self.scenario, _FIRST_CUT * float(self.times[-1]))
 
     # ---- the plain run -------------------------------------------------------------------------------
 
@@ -180,7 +185,7 @@ class Blocks:
                 self._check_slow(int(system.memory.system["number"][0]))
             state = system.memory.system[0]
             began, present = int(state["counted_from"]), int(state["number"])
-            if began > system.memory.system[0]["arrived"] // 2:
+            if began > state["arrived"] // 2:
                 return
         raise ValueError(
             f"policy {label}: blocks do not end: after {_CHECKED} arrivals {present} jobs are present, and the number "
@@ -203,27 +208,13 @@ class Blocks:
 
     # ---- the runs ------------------------------------------------------------------------------------
 
-    def _draw(
-        self, rng: np.random.Generator, counts: FloatArray
-    ) -> tuple[IntArray, NDArray[np.void], IntArray, IntArray]:
-        """Return before which arrivals the snapshots are, the tasks, and the class and the snapshot of each.
-
-        Within a class the sizes are spread evenly (one in each of so many equal parts of its probability).
-        """
-        spacing = self.segment // self.snapshots
-        places = self.warmup + spacing * np.arange(self.snapshots) + rng.integers(spacing, size=self.snapshots)
-        runs = np.where(counts < 1, rng.random(len(counts)) < counts, counts).astype(np.int64)
-        classes = np.repeat(np.arange(len(counts)), runs)
-        within = np.concatenate([np.arange(count) for count in runs.tolist()])
-        uniforms = (within + rng.random(len(classes))) / runs[classes]
-        tasks = np.zeros(len(classes), TASK)
-        tasks["size"] = self.strata.draw(classes, uniforms)
+    def _tasks(self, sizes: FloatArray) -> NDArray[np.void]:
+        tasks = np.zeros(len(sizes), TASK)
+        tasks["size"] = sizes
         tasks["first_cut"] = _FIRST_CUT * self.times[-1]
-        busy = self.scenario.arrival_rate * tasks["size"] / min(self.scenario.spare, 1.0)
+        busy = self.scenario.arrival_rate * sizes / min(self.scenario.spare, 1.0)
         tasks["most"] = np.minimum(_GENEROUS * busy + _SLACK, 2.0**62)
-        # Every snapshot is used as often as every other, give or take one, whatever the class.
-        use = rng.permutation(self.snapshots)[rng.permutation(len(classes)) % self.snapshots]
-        return places, tasks, classes, use
+        return tasks
 
     def _run(self, memory: Memory, tasks: NDArray[np.void], pools: _Pools) -> tuple[NDArray[np.void], FloatArray]:
         """Run the tasks of a snapshot; returns them with their numbers of jobs, and `(tasks, times)` jobs above."""
@@ -249,8 +240,7 @@ class Blocks:
                 self._refuse(TOO_LONG, work)
             status = drive(memory, work)
         pools.take_back(work)
-        # found[k] counts the jobs that are above exactly k of the times.
-        return work.tasks, np.cumsum(work.found[:, ::-1], axis=1)[:, ::-1][:, 1:]
+        return work.tasks, above_each(work.found)
 
     def _refuse(self, status: int, work: Work) -> None:
         label, task = self.setting.policy.label, work.tasks[work.drive["task"][0]]

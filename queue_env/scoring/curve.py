@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from queue_env.checkpoint import Checkpoint
-from queue_env.distributions.checks import positive, refuse
+from queue_env.distributions.checks import positive, refuse, whole
 from queue_env.plan import make_plan, signature
 from queue_env.scenarios import Scenario, scenario
 from queue_env.scoring import agent_blocks
@@ -131,10 +131,12 @@ def tail_curve(
         KeyboardInterrupt: interrupted before there was enough for intervals.
     """
     model = scenario(source)
+    check_run("tail_curve", seed=seed, level=level, most_jobs=most_jobs, threads=threads)
     check_decomposable(model, "tail_curve")
     times = check_t_grid(model, default_times(model) if t_grid is None else t_grid)
     runnable = runnable_policy(model, policy, "tail_curve")
     found = run_decomposition(
+        "tail_curve",
         model,
         runnable,
         times,
@@ -212,7 +214,18 @@ def _identity(runnable: Setting | AgentPolicy) -> str:
     return signature(runnable.policy)
 
 
+def check_run(caller: str, *, seed: int, level: int | None, most_jobs: float, threads: int | None) -> None:
+    """Raise ValueError where an argument of a run is not allowed, in the name of the caller."""
+    whole(caller, "seed", seed, 0)
+    positive(caller, "most_jobs", most_jobs)
+    if level is not None:
+        whole(caller, "level", level, 0)
+    if threads is not None:
+        whole(caller, "threads", threads, 1)
+
+
 def run_decomposition(
+    caller: str,
     model: Scenario,
     runnable: Setting | AgentPolicy,
     times: FloatArray,
@@ -228,14 +241,9 @@ def run_decomposition(
 ) -> Decomposition:
     """Run the decomposition for linear functions of the tail, shape (1 + times, columns), at 0 and at some times.
 
-    The first function is the tail at 0, and `wanted` has the relative half-width of each; the other arguments are those
-    of `tail_curve`.
+    The caller's name is for messages. The first function is the tail at 0, and `wanted` has the relative half-width of
+    each; the other arguments are those of `tail_curve`, checked by `check_run`.
     """
-    positive("tail_curve", "most_jobs", most_jobs)
-    if level is not None and (isinstance(level, bool) or not hasattr(level, "__index__") or level < 0):
-        refuse("tail_curve", "level", "an integer of at least 0, or None", level)
-    if threads is not None and (isinstance(threads, bool) or not hasattr(threads, "__index__") or threads < 1):
-        refuse("tail_curve", "threads", "an integer of at least 1", threads)
     marks = np.concatenate([[0.0], times])
     strata = make_strata(model.sizes, model.c * float(times[-1]))
 
@@ -256,7 +264,7 @@ def run_decomposition(
         "level": level,
         "seed": seed,
     }
-    kept = None if checkpoint is None else Checkpoint(Path(checkpoint), identity, "tail_curve")
+    kept = None if checkpoint is None else Checkpoint(Path(checkpoint), identity, caller)
     levels = [factor * model.servers for factor in _LEVELS] if level is None else [level]
     return decompose(
         make,

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +68,6 @@ class Decomposition:
 
     Attributes:
         sums: `(replications, columns)` estimates of each replication.
-        counts: `(classes,)` runs of each class in a replication.
         jobs: simulated in all, with the pilot.
         level: of the blocks.
         seconds: that it took.
@@ -76,7 +75,6 @@ class Decomposition:
     """
 
     sums: FloatArray
-    counts: FloatArray
     jobs: int
     level: int
     seconds: float
@@ -98,9 +96,18 @@ class Decomposition:
 
         Source: Law, Simulation Modeling and Analysis (5th ed., 2015), section 11.4.
         """
-        first = self.sums[:, :1]
-        rows = np.column_stack([np.ones(len(first)), self.sums, first * self.sums])
-        return jackknife(rows, _regress)
+        return _controlled(self.sums)
+
+
+def _sums(found: list[Replication], replicator: Replicator) -> FloatArray:
+    """Return the estimates of replications, shape (replications, columns)."""
+    return np.array([replicator.probabilities @ (r.totals / r.counts[:, None]) for r in found])
+
+
+def _controlled(sums: FloatArray) -> Estimate:
+    """Return the mean of the columns, with the first as a control."""
+    first = sums[:, :1]
+    return jackknife(np.column_stack([np.ones(len(first)), sums, first * sums]), _regress)
 
 
 def _regress(sums: FloatArray) -> FloatArray:
@@ -141,52 +148,64 @@ def decompose(
     Raises:
         KeyboardInterrupt: interrupted before half of the first batch was there.
     """
-    began = time.perf_counter()
-    finished = {} if checkpoint is None else checkpoint.load()
-    before = 0.0 if checkpoint is None else checkpoint.seconds
-    root = np.random.SeedSequence(seed)
-    pilot_seed, main_seed = root.spawn(2)
+    kept = _Kept(checkpoint)
+    pilot_seed, main_seed = np.random.SeedSequence(seed).spawn(2)
     with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
-        run = _Runner(pool, threads or os.cpu_count() or 1)
-        if -1 in finished:
-            kept = finished[-1][0]
-            level, counts, spent = int(kept["level"]), kept["counts"], int(kept["spent"])
-        else:
-            level, counts, spent = _pilot(make, levels, wanted, pilot_seed, most_jobs, run, progress, label)
-            finished[-1] = [{"level": np.array(level), "counts": counts, "spent": np.array(spent)}]
-        replicator = make(level)
-        seeds = _seeds(main_seed)
+        run = _Runner(pool)
+        plan = kept.plan()
+        if plan is None:
+            plan = _pilot(make, levels, wanted, pilot_seed, most_jobs, run, progress, label)
+            kept.put_plan(plan)
+        replicator = make(plan.level)
+        expected = FIRST_BATCH * float(plan.counts @ replicator.expected_jobs())
         found: list[Replication] = []
-        one = float(counts @ replicator.expected_jobs())
         reached = False
-        with job_progress(int(one * FIRST_BATCH), f"tail of {label}", progress) as advance:
+        with job_progress(int(expected), f"tail of {label}", progress) as advance:
             try:
                 while not reached:
-                    count = FIRST_BATCH if not found else LATER_BATCH
-                    ready = [_unpack(finished[len(found) + i][0]) for i in range(count) if len(found) + i in finished]
-                    fresh = [next(seeds) for _ in range(count)][len(ready) :]
-                    found += ready
-                    for replication in run(replicator, fresh, counts, advance):
-                        finished[len(found)] = [_pack(replication)]
-                        found.append(replication)
-                        if checkpoint is not None:
-                            checkpoint.save(finished, time.perf_counter() - began)
-                    spent_now = spent + sum(int(r.jobs.sum()) + r.plain for r in found)
-                    half = _relative_half_widths(_result(found, replicator, counts, 0, 0.0, False).estimate)
+                    count = LATER_BATCH if found else FIRST_BATCH
+                    found += _batch(run, replicator, kept, len(found), main_seed.spawn(count), plan.counts, advance)
+                    half = _relative_half_widths(_controlled(_sums(found, replicator)))
                     reached = bool(np.all(half <= wanted))
-                    if spent_now * (len(found) + LATER_BATCH) / len(found) > most_jobs:
+                    spent = plan.spent + _jobs(found)
+                    if spent * (len(found) + LATER_BATCH) / len(found) > most_jobs:
                         break
             except KeyboardInterrupt:
+                found = kept.replications(0)
                 if len(found) < FIRST_BATCH // 2:
                     raise
             finally:
-                if checkpoint is not None and finished:
-                    checkpoint.save(finished, time.perf_counter() - began, last=True)
-    spent += sum(int(r.jobs.sum()) + r.plain for r in found)
-    return _result(found, replicator, counts, spent, before + time.perf_counter() - began, reached)
+                kept.save(last=True)
+    jobs = plan.spent + _jobs(found)
+    return Decomposition(_sums(found, replicator), jobs, plan.level, kept.seconds, reached)
+
+
+def _batch(
+    run: _Runner,
+    replicator: Replicator,
+    kept: _Kept,
+    first: int,
+    seeds: list[np.random.SeedSequence],
+    counts: FloatArray,
+    advance: Advance,
+) -> list[Replication]:
+    """Return the next replications: those that are kept, and then new ones, which are kept as they come."""
+    found = kept.replications(first)[: len(seeds)]
+    for replication in run(replicator, seeds[len(found) :], counts, advance):
+        kept.add(first + len(found), replication)
+        found.append(replication)
+    return found
 
 
 # ---- the pilot -----------------------------------------------------------------------------------
+
+
+class _Plan(NamedTuple):
+    """The level of the blocks, the runs of each class in a replication, and the jobs that the pilot took."""
+
+    level: int
+    counts: FloatArray
+    spent: int
 
 
 def _pilot(
@@ -198,8 +217,8 @@ def _pilot(
     run: _Runner,
     progress: bool | None,
     label: str,
-) -> tuple[int, FloatArray, int]:
-    """Return the level of least work, the runs of each class, and the jobs that it took to find out."""
+) -> _Plan:
+    """Return the plan of least work."""
     choices, spent, error = [], 0, None
     with job_progress(None, f"pilot for {label}", progress) as advance:
         for level in levels:
@@ -212,13 +231,13 @@ def _pilot(
             except ValueError as failure:  # under another level, blocks may end
                 error = failure
                 continue
-            spent += sum(int(r.jobs.sum()) + r.plain for r in found)
+            spent += _jobs(found)
             choices.append((*_allocation(found, replicator, wanted, most_jobs), level))
     if not choices:
         assert error is not None
         raise error
     _, counts, level = min(choices, key=lambda choice: choice[0])
-    return level, counts, spent
+    return _Plan(level, counts, spent)
 
 
 def _allocation(
@@ -276,8 +295,8 @@ def _whole(counts: FloatArray) -> FloatArray:
 class _Runner:
     """Runs replications in a pool, in order, and says how far it is."""
 
-    def __init__(self, pool: ThreadPoolExecutor, threads: int) -> None:
-        self._pool, self._threads = pool, threads
+    def __init__(self, pool: ThreadPoolExecutor) -> None:
+        self._pool = pool
 
     def __call__(
         self, replicator: Replicator, seeds: list[np.random.SeedSequence], counts: FloatArray, advance: Advance
@@ -293,25 +312,52 @@ class _Runner:
                 future.cancel()
 
 
-def _seeds(root: np.random.SeedSequence) -> Iterator[np.random.SeedSequence]:
-    while True:
-        yield root.spawn(1)[0]
+class _Kept:
+    """What is finished: the plan under the number -1, and the replications; in a checkpoint, if there is one."""
+
+    def __init__(self, checkpoint: Checkpoint | None) -> None:
+        self._checkpoint, self._began = checkpoint, time.perf_counter()
+        self._finished = {} if checkpoint is None else checkpoint.load()
+        self._before = 0.0 if checkpoint is None else checkpoint.seconds
+
+    @property
+    def seconds(self) -> float:
+        """Time that it took, before it was interrupted too."""
+        return self._before + time.perf_counter() - self._began
+
+    def plan(self) -> _Plan | None:
+        """Return the plan, if there is one."""
+        if -1 not in self._finished:
+            return None
+        arrays = self._finished[-1][0]
+        return _Plan(int(arrays["level"]), arrays["counts"], int(arrays["spent"]))
+
+    def put_plan(self, plan: _Plan) -> None:
+        """Keep a plan."""
+        self._finished[-1] = [{name: np.asarray(value) for name, value in plan._asdict().items()}]
+
+    def replications(self, first: int) -> list[Replication]:
+        """Return the replications from a number on, as far as they are there without a gap."""
+        found: list[Replication] = []
+        while first + len(found) in self._finished:
+            arrays = self._finished[first + len(found)][0]
+            values = {name: arrays[name] for name in Replication._fields}
+            found.append(Replication(**values | {"plain": int(values["plain"])}))  # type: ignore[arg-type]
+        return found
+
+    def add(self, number: int, replication: Replication) -> None:
+        """Keep a replication."""
+        self._finished[number] = [{name: np.asarray(value) for name, value in replication._asdict().items()}]
+        self.save()
+
+    def save(self, *, last: bool = False) -> None:
+        """Write what there is to the checkpoint."""
+        if self._checkpoint is not None and self._finished:
+            self._checkpoint.save(self._finished, time.perf_counter() - self._began, last=last)
 
 
-def _pack(replication: Replication) -> dict[str, NDArray[np.generic]]:
-    return {name: np.asarray(value) for name, value in replication._asdict().items()}
-
-
-def _unpack(arrays: dict[str, NDArray[np.generic]]) -> Replication:
-    values = {name: arrays[name] for name in Replication._fields}
-    return Replication(**values | {"plain": int(values["plain"])})  # type: ignore[arg-type]
-
-
-def _result(
-    found: list[Replication], replicator: Replicator, counts: FloatArray, jobs: int, seconds: float, reached: bool
-) -> Decomposition:
-    sums = np.array([replicator.probabilities @ (r.totals / r.counts[:, None]) for r in found])
-    return Decomposition(sums, counts, jobs, replicator.level, seconds, reached)
+def _jobs(found: list[Replication]) -> int:
+    return sum(int(r.jobs.sum()) + r.plain for r in found)
 
 
 def _relative_half_widths(estimate: Estimate) -> FloatArray:

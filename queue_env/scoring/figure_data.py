@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 from queue_env.distributions.checks import positive, refuse
 from queue_env.result import Result
 from queue_env.scenarios import Scenario
-from queue_env.scoring.agent_blocks import AgentPolicy
-from queue_env.scoring.agent_runs import AGENT_JOBS, run_agent
+from queue_env.scoring.agent_runs import plain_run
 from queue_env.scoring.curve import DEFAULT_LEAST, MOST_JOBS, TailCurve, tail_curve
-from queue_env.simulator import simulate
 
 __all__ = ["JoinedTail", "Points", "half_decades", "joined_tail"]
 
@@ -115,10 +113,7 @@ def joined_tail(
         checkpoint=checkpoint,
         **shared,
     )
-    if isinstance(policy, AgentPolicy):
-        plain = run_agent(model, policy, min(plain_jobs, AGENT_JOBS), seed)
-    else:
-        plain = simulate(model, policy, jobs=plain_jobs, **shared)
+    plain = plain_run(model, policy, jobs=plain_jobs, **shared)
     return JoinedTail(
         policy=curve.policy,
         plain=_plain_points(plain, model, t_max),

@@ -39,7 +39,6 @@ _PRESCRIBED: dict[str, Any] = {
     "big_sizes": None,
     "reward": "mean",
     "allocation_in_info": False,
-    "records": False,
     "render_mode": None,
 }
 
@@ -69,11 +68,23 @@ class AgentPolicy:
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def config(self, model: Scenario) -> EnvConfig:
-        """Return the arguments of an environment of this scenario with endless episodes.
+        """Return those arguments, checked.
 
         Raises:
             ValueError: an argument is not allowed, or the agent does not decide at every event.
             TypeError: there is no such argument.
+        """
+        return QueueEnv(**self.environment(model)).config
+
+    def environment(self, model: Scenario, *, records: bool = False) -> dict[str, Any]:
+        """Return the arguments of an environment of this scenario with endless episodes.
+
+        Args:
+            model: the scenario.
+            records: whether it keeps records.
+
+        Raises:
+            ValueError: an argument is not allowed, or the agent does not decide at every event.
         """
         for name in ("scenario", "overrides"):
             if self.arguments.get(name) is not None:
@@ -81,7 +92,7 @@ class AgentPolicy:
         if self.arguments.get("decision_interval") is not None:
             interval = self.arguments["decision_interval"]
             refuse(self.label, "decision_interval", "None: every event is a decision", interval)
-        return QueueEnv(model.to_dict(), **{**self.arguments, **_PRESCRIBED}).config
+        return {**self.arguments, **_PRESCRIBED, "scenario": model.to_dict(), "records": records}
 
 
 def agent_policy(agent: Predictor, *, label: str, **env_arguments: Any) -> AgentPolicy:

@@ -15,15 +15,14 @@ from scipy import integrate, special
 
 from queue_env._version import __version__
 from queue_env.distributions.checks import positive, refuse
+from queue_env.plan import make_plan
 from queue_env.result import QUANTILES, Result
 from queue_env.reward import TailCost, tail_cost
 from queue_env.scenarios import Scenario, scenario
-from queue_env.scoring.agent_blocks import AgentPolicy
-from queue_env.scoring.agent_runs import AGENT_JOBS, run_agent
-from queue_env.scoring.curve import MOST_JOBS, run_decomposition, runnable_policy
+from queue_env.scoring.agent_runs import plain_run
+from queue_env.scoring.curve import MOST_JOBS, check_run, run_decomposition, runnable_policy
 from queue_env.scoring.decomposition import Decomposition
 from queue_env.scoring.strata import check_decomposable
-from queue_env.simulator import simulate
 from queue_env.tail import Estimate, counts_above, jackknife, quotient
 
 __all__ = ["Score", "Scores", "score", "score_all"]
@@ -209,10 +208,11 @@ def score(
         ValueError: an argument is not allowed; or the system is not stable under the policy.
     """
     model = scenario(source)
-    positive("score", "most_jobs", most_jobs)
+    check_run("score", seed=seed, level=None, most_jobs=most_jobs, threads=threads)
+    make_plan(model, ["srpt"], jobs=plain_jobs)  # whose check of the number of jobs is wanted before any work
     began = time.perf_counter()
     if model.patience is not None:
-        plain = _plain_run(model, policy, plain_jobs, seed, threads, progress)
+        plain = plain_run(model, policy, jobs=plain_jobs, seed=seed, threads=threads, progress=progress)
         nothing = np.empty(0)
         return _row(model, plain, None, nothing, None, seed, began, True)
     check_decomposable(model, "score")
@@ -222,11 +222,12 @@ def score(
     wanted = positive("score", "rel_half_width", rel_half_width) * np.array([1.0, 1.0, *[_DECADES] * len(decades)])
     if cost.t1 < tail_range[1] * model.sizes.mean:
         # Light tails: no single job makes T large, and what there is of a range a plain run sees best.
-        plain = _plain_run(model, policy, plain_jobs, seed, threads, progress)
+        plain = plain_run(model, policy, jobs=plain_jobs, seed=seed, threads=threads, progress=progress)
         estimate = _from_plain(plain, times, columns)
         reached = bool(np.all(estimate.half_width() <= wanted * estimate.value))
         return _row(model, plain, None, decades, estimate, seed, began, reached)
     found = run_decomposition(
+        "score",
         model,
         runnable,
         times,
@@ -239,17 +240,8 @@ def score(
         progress=progress,
         checkpoint=checkpoint,
     )
-    plain = _plain_run(model, policy, plain_jobs, seed, threads, progress)
+    plain = plain_run(model, policy, jobs=plain_jobs, seed=seed, threads=threads, progress=progress)
     return _row(model, plain, found, decades, found.estimate, seed, began, found.reached)
-
-
-def _plain_run(
-    model: Scenario, policy: Any, jobs: int, seed: int, threads: int | None, progress: bool | None
-) -> Result:
-    if isinstance(policy, AgentPolicy):
-        return run_agent(model, policy, min(jobs, AGENT_JOBS), seed)
-    result: Result = simulate(model, policy, jobs=jobs, seed=seed, threads=threads, progress=progress)
-    return result
 
 
 def _from_plain(plain: Result, times: FloatArray, columns: FloatArray) -> Estimate:

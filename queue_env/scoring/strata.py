@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,10 @@ from queue_env.distributions import Law
 from queue_env.distributions.checks import refuse
 from queue_env.scenarios import Scenario
 
-__all__ = ["Strata", "check_decomposable", "make_strata"]
+__all__ = ["Runs", "Strata", "check_decomposable", "make_strata"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
 
 _QUARTERS = (1.0, 0.75, 0.5, 0.25)  # P[S > x] at the first edges
 _STEP = 10**0.25  # ratio of the edges that follow, or less where the tail is light:
@@ -24,6 +25,14 @@ _NEAR, _FAR = 10.0, 1000.0  # times c·t; jobs of more than that are above t nea
 _LONG_STEP = 10**0.5
 _NEGLIGIBLE = 1e-9  # of P[S > c·t]; the last class holds what is less probable
 _LEAST_TAIL = 1e-300
+
+
+class Runs(NamedTuple):
+    """The class of each run, the size that it injects, and the index of the state it starts from; each `(runs,)`."""
+
+    classes: IntArray
+    sizes: FloatArray
+    states: IntArray
 
 
 @dataclass(frozen=True)
@@ -51,7 +60,7 @@ class Strata:
         """P[S in class], shape (classes,)."""
         return self.tails[:-1] - self.tails[1:]
 
-    def draw(self, classes: NDArray[np.int64], uniforms: FloatArray) -> FloatArray:
+    def draw(self, classes: IntArray, uniforms: FloatArray) -> FloatArray:
         """Return sizes within classes, by inversion, shape (count,): the larger the uniform, the smaller the size.
 
         Args:
@@ -60,6 +69,35 @@ class Strata:
         """
         low, high = self.tails[classes + 1], self.tails[classes]
         return np.asarray(self.sizes.tail_quantile(low + uniforms * (high - low)))
+
+    def expected_jobs(self, model: Scenario, first_cut: float) -> FloatArray:
+        """A guess of the jobs that a run takes which injects a size of each class, shape (classes,).
+
+        Args:
+            model: the scenario.
+            first_cut: time after which the run may be cut, and again whenever that time has doubled.
+        """
+        sizes = self.draw(np.arange(len(self)), np.full(len(self), 0.5))
+        busy = sizes / min(model.spare, 1.0)
+        busy = np.where(busy > first_cut, first_cut * (1 + np.log2(np.maximum(busy / first_cut, 1))), busy)
+        return np.asarray(1 + model.arrival_rate * busy)
+
+    def draw_runs(self, rng: np.random.Generator, counts: FloatArray, states: int) -> Runs:
+        """Draw which runs to make.
+
+        Within a class the sizes are spread evenly (one in each of so many equal parts of its probability), and every
+        state is used as often as every other, give or take one, whatever the class.
+
+        Args:
+            rng: source of randomness.
+            counts: `(classes,)` runs of each class, a whole number; or below one, the probability of one.
+            states: number of states to start from.
+        """
+        each = np.where(counts < 1, rng.random(len(counts)) < counts, counts).astype(np.int64)
+        classes = np.repeat(np.arange(len(counts)), each)
+        within = np.concatenate([np.arange(count) for count in each.tolist()])
+        sizes = self.draw(classes, (within + rng.random(len(classes))) / each[classes])
+        return Runs(classes, sizes, rng.permutation(states)[rng.permutation(len(classes)) % states])
 
 
 def make_strata(sizes: Law, largest: float) -> Strata:

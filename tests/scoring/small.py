@@ -22,12 +22,13 @@ LEVEL = 0.999
 
 
 @contextmanager
-def short_replications(segment: int = 30_000) -> Iterator[None]:
+def short_replications(segment: int = 30_000, snapshots: int = 128, replications: int = 20) -> Iterator[None]:
     """Replications whose plain run is short, few classes of sizes, and a pilot to match."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(curve_module, "_WARMUP", 5_000)
         patch.setattr(curve_module, "_SEGMENT", segment)
-        patch.setattr(curve_module, "_SNAPSHOTS", 128)
+        patch.setattr(curve_module, "_SNAPSHOTS", snapshots)
+        patch.setattr(decomposition, "FIRST_BATCH", replications)
         patch.setattr(decomposition, "_PILOT_JOBS", 1_000)
         patch.setattr(strata_module, "_LEAST_TAIL", 1e-12)
         yield

@@ -78,10 +78,15 @@ def test_arguments_of_scores_that_are_not_allowed() -> None:
         ({"tail_range": (1.0,)}, "tail_range"),
         ({"threads": 0}, "threads"),
         ({"most_jobs": -1.0}, "most_jobs"),
+        ({"seed": -1}, "seed"),
+        ({"plain_jobs": 0}, "jobs"),
     ]
-    for arguments, message in wrong:
-        with pytest.raises(ValueError, match=message):
-            score("srpt", LIGHT, **arguments)
+    for model in (LIGHT, "high-load-2"):  # by a plain run, and by the decomposition
+        for arguments, message in wrong:
+            began = time.perf_counter()
+            with pytest.raises(ValueError, match=message):
+                score("srpt", model, **arguments)
+            assert time.perf_counter() - began < SOON
 
 
 def test_a_policy_without_a_steady_state() -> None:
