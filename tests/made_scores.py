@@ -43,6 +43,7 @@ def made_score(policy: str, value: float, source: str | Scenario = "high-load-2"
         "normalised_tail": tail,
         "tail_low": low,
         "tail_high": high,
+        "curve": np.column_stack([model.sizes.mean * 10.0 ** np.arange(count), tail, low, high]),
         "plain": plain,
         "jobs": 1000,
         "seconds": 0.5,

@@ -23,8 +23,8 @@ from queue_env.plan import make_plan
 from queue_env.scoring.agent_blocks import _IN_BLOCK, _INJECTED, AgentBlocks, _Runs, agent_policy
 from queue_env.scoring.agent_runs import run_agent
 from queue_env.scoring.blocks import Blocks, Replication
-from queue_env.scoring.decomposition import Replicator
 from queue_env.scoring.lanes import first_states
+from queue_env.scoring.pilot import Replicator
 from queue_env.scoring.strata import make_strata
 from queue_env.tail import jackknife, quotient
 

@@ -28,8 +28,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("queue_env.scoring.curve._WARMUP", 1000)
     monkeypatch.setattr("queue_env.scoring.curve._SEGMENT", 20_000)
     monkeypatch.setattr("queue_env.scoring.curve._SNAPSHOTS", 64)
-    monkeypatch.setattr("queue_env.scoring.decomposition._PILOT_JOBS", 1000)
-    monkeypatch.setattr("queue_env.scoring.decomposition._PILOT_RUN", 10_000)
+    monkeypatch.setattr("queue_env.scoring.pilot._JOBS", 1000)
 
 
 @pytest.fixture

@@ -184,3 +184,24 @@ FigureOut: TypeAlias = Annotated[
         rich_help_panel=_OUTPUT,
     ),
 ]
+BoardScenarios: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--scenario", metavar="SCENARIO", help="A named scenario; all by default. May be repeated."),
+]
+BoardPolicies: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--policy",
+        metavar="POLICY",
+        help="As for `queue-env score`; by default all reference policies that have a steady state. May be repeated.",
+    ),
+]
+BoardOut: TypeAlias = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        metavar="DIRECTORY",
+        help="Where to write scoreboard.md, scoreboard.csv and scoreboard.html.",
+        rich_help_panel=_OUTPUT,
+    ),
+]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from queue_env.scenarios import Scenario
     from queue_env.scoring.score import Score, Scores
 
-__all__ = ["score"]
+__all__ = ["Wanted", "load_wanted", "notes_on", "score", "score_each", "seen_range"]
 
 ALL = "all"
 DEFAULT_POLICIES = ("fcfs", "srpt", "split", "dynasplit")
@@ -68,10 +68,10 @@ def score(
     if checkpoint is not None:
         check_writable("--checkpoint", checkpoint)
     model = named_scenario(scenario, {"servers": servers, "load": load}, overrides or ())
-    wanted = _wanted(model, policies, run["tail_range"])
+    wanted = load_wanted(model, policies, run["tail_range"])
     if checkpoint is not None:
         checkpoint.mkdir(parents=True, exist_ok=True)
-    rows, failure = _score_each(wanted, model, run, checkpoint)
+    rows, failure = score_each(wanted, model, run, checkpoint)
     if rows:
         _report(model, rows, run, out, as_json)
     if failure is not None:
@@ -79,7 +79,7 @@ def score(
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class Wanted:
     """A policy to score, and its label."""
 
     policy: Any
@@ -108,7 +108,7 @@ def check_seed(seed: int) -> int:
     return seed
 
 
-def _wanted(model: Scenario, names: Sequence[str] | None, tail_range: tuple[float, float]) -> list[_Wanted]:
+def load_wanted(model: Scenario, names: Sequence[str] | None, tail_range: tuple[float, float]) -> list[Wanted]:
     """Load and check all policies, so that none fails after hours of work on the others."""
     from queue_env.reward import tail_cost
     from queue_env.scoring.named_policies import check_policies, load_policy, stable_policies
@@ -121,11 +121,11 @@ def _wanted(model: Scenario, names: Sequence[str] | None, tail_range: tuple[floa
     labels = check_policies(policies, model, "score")
     if model.patience is None:
         tail_cost(model, tail_range)
-    return [_Wanted(policy, label) for policy, label in zip(policies, labels, strict=True)]
+    return [Wanted(policy, label) for policy, label in zip(policies, labels, strict=True)]
 
 
-def _score_each(
-    wanted: Sequence[_Wanted], model: Scenario, run: dict[str, Any], directory: Path | None
+def score_each(
+    wanted: Sequence[Wanted], model: Scenario, run: dict[str, Any], directory: Path | None
 ) -> tuple[list[Score], KeyboardInterrupt | ValueError | None]:
     """Return the scores, in the order of the policies, and what has cut them short, if anything."""
     from queue_env.scoring.score import score as score_one
@@ -145,7 +145,7 @@ def _score_each(
     return rows, None
 
 
-def _interrupt(rows: Sequence[Score], wanted: Sequence[_Wanted], directory: Path | None) -> KeyboardInterrupt:
+def _interrupt(rows: Sequence[Score], wanted: Sequence[Wanted], directory: Path | None) -> KeyboardInterrupt:
     kept = f"kept {len(rows)} of {len(wanted)} policies" if rows else "no policy was finished"
     also = "" if directory is None else f"; the same command goes on from what is in {directory}"
     return KeyboardInterrupt(kept + also)
@@ -156,7 +156,7 @@ def _report(model: Scenario, rows: Sequence[Score], run: dict[str, Any], out: Pa
     from queue_env.scoring.score import Scores
 
     scores = Scores(rows)
-    heading = score_headline(model, _seen_range(model, run["tail_range"]), run["seed"])
+    heading = score_headline(model, seen_range(model, run["tail_range"]), run["seed"])
     tables = score_tables(scores, rows[0].policy)
     document = json_text("score", scenario=model.to_dict(), rows=scores.to_list())
     if out is not None:
@@ -168,11 +168,11 @@ def _report(model: Scenario, rows: Sequence[Score], run: dict[str, Any], out: Pa
     jobs, seconds = sum(row.jobs for row in rows), sum(row.seconds for row in rows)
     typer.echo(f"{jobs:,} jobs simulated in {seconds:.3g} s")
     for row in rows:
-        for note in _notes(row):
+        for note in notes_on(row):
             typer.echo(f"note: {note}")
 
 
-def _seen_range(model: Scenario, asked: tuple[float, float]) -> tuple[float, float]:
+def seen_range(model: Scenario, asked: tuple[float, float]) -> tuple[float, float]:
     """The range of the score [mean service times], which ends early where the tail is light."""
     from queue_env.reward import tail_cost
 
@@ -182,7 +182,8 @@ def _seen_range(model: Scenario, asked: tuple[float, float]) -> tuple[float, flo
     return cost.t0 / model.sizes.mean, cost.t1 / model.sizes.mean
 
 
-def _notes(row: Score) -> list[str]:
+def notes_on(row: Score) -> list[str]:
+    """What has to be said of a row besides its numbers."""
     wide = f"{row.policy}: the intervals are wider than was asked for"
     return [note for note in ("" if row.reached else wide, row.plain.note) if note]
 

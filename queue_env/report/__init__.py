@@ -10,8 +10,8 @@ from queue_env.report.results import (
     speed,
 )
 from queue_env.report.scores import scenario_line, score_headline, score_tables
-from queue_env.report.style import require_matplotlib
-from queue_env.report.table import Table, atomic_file, csv_text, markdown, rich_table
+from queue_env.report.style import line_style, require_matplotlib
+from queue_env.report.table import Table, atomic_file, csv_text, html_table, markdown, rich_table
 
 __all__ = [
     "Table",
@@ -19,8 +19,10 @@ __all__ = [
     "csv_text",
     "difference_table",
     "headline",
+    "html_table",
     "joined_tails_csv",
     "joined_tails_figure",
+    "line_style",
     "markdown",
     "paired_differences",
     "require_matplotlib",

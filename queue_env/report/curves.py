@@ -33,7 +33,7 @@ _COLUMNS = ("scenario", "policy", "source", "t", "tail", "R", "low", "high")
 
 
 def score_figure(scores: Scores, title: str) -> Figure:
-    """Draw the normalised tails of scored policies at the decades, with 95 % bands.
+    """Draw the normalised tails of scored policies, with 95 % bands, and marks at the decades.
 
     Raises:
         ImportError: matplotlib is not installed.
@@ -41,11 +41,13 @@ def score_figure(scores: Scores, title: str) -> Figure:
     figure = new_figure(9, 5)
     axes = _axes(figure.add_subplot(), title)
     shown = [row for row in scores if row.estimate is not None]
-    top = _top([row.normalised_tail for row in shown], [row.tail_high for row in shown])
-    for index, row in enumerate(shown):
-        t = row.t / row.plain.sizes.mean
-        label = _label(row.policy, t, row.normalised_tail, top)
-        _draw(axes, label, index, t, (row.normalised_tail, row.tail_low, row.tail_high), top, marker="o")
+    curves = [row.curve * [1 / row.plain.sizes.mean, 1, 1, 1] for row in shown]
+    top = _top([curve[:, 1] for curve in curves], [curve[:, 3] for curve in curves])
+    for index, (row, curve) in enumerate(zip(shown, curves, strict=True)):
+        t, value, low, high = curve.T
+        marks = np.flatnonzero(np.isin(row.curve[:, 0], row.t)).tolist()
+        label = _label(row.policy, t, value, top)
+        _draw(axes, label, index, t, (value, low, high), top, marker="o", markevery=marks)
     draw_bound(axes)
     _finish(axes, top)
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)

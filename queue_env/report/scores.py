@@ -39,7 +39,9 @@ def score_tables(scores: Scores, first: str) -> list[Table]:
     rows = [(row.policy, *_cells(scores, row)) for row in scores]
     scored = [row for row in scores if row.estimate is not None]
     title = "Tail score (lower is better), normalised tail R(t) with t in mean service times, and a plain run"
-    columns = ("policy", "score", *_decade_titles(scores), "mean response", "mean slowdown", "p99.9", "P(beats best)")
+    impatient = ["abandonment"] if _impatient(scores) else []
+    plain = ("mean response", "mean slowdown", "p99.9", *impatient, "P(beats best)")
+    columns = ("policy", "score", *_decade_titles(scores), *plain)
     tables = [Table(title, columns, tuple(rows))]
     others = [row.policy for row in scored if row.policy != first]
     if others and any(row.policy == first for row in scored):
@@ -54,7 +56,14 @@ def _cells(scores: Scores, row: Score) -> list[Cell]:
     beats = None if row is best or row.estimate is None else scores.difference(row.policy, best.policy)[3]
     decades = [_interval(*ends) for ends in zip(row.normalised_tail, row.tail_low, row.tail_high, strict=True)]
     plain: list[Cell] = [row.plain.interval("mean_response"), row.plain.interval("mean_slowdown")]
-    return [_interval(row.score, row.low, row.high), *decades, *plain, float(row.plain.quantile(0.999)), beats]
+    plain.append(float(row.plain.quantile(0.999)))
+    if _impatient(scores):
+        plain.append(row.plain.interval("abandonment"))
+    return [_interval(row.score, row.low, row.high), *decades, *plain, beats]
+
+
+def _impatient(scores: Scores) -> bool:
+    return any(row.plain.abandoned for row in scores)
 
 
 def _interval(value: float, low: float, high: float) -> Cell:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import math
 import os
@@ -18,7 +19,7 @@ from queue_env.tail import Interval
 if TYPE_CHECKING:
     from rich.console import Group
 
-__all__ = ["Cell", "Table", "atomic_file", "csv_text", "markdown", "rich_table"]
+__all__ = ["Cell", "Table", "atomic_file", "csv_text", "html_table", "markdown", "rich_table"]
 
 LONG = 1e9
 """Numbers from here on are shown with an exponent."""
@@ -69,6 +70,13 @@ def markdown(table: Table) -> str:
     lines = [list(table.columns), ["---"] * len(table.columns)]
     lines += [[_text(cell).replace("|", "\\|") for cell in row] for row in table.rows]
     return f"**{table.title}**\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def html_table(table: Table) -> str:
+    """The table in HTML, under its title."""
+    lines = [("th", table.columns), *(("td", [_text(cell) for cell in row]) for row in table.rows)]
+    rows = ["".join(f"<{tag}>{html.escape(text)}</{tag}>" for text in texts) for tag, texts in lines]
+    return f"<table><caption>{html.escape(table.title)}</caption><tr>{'</tr><tr>'.join(rows)}</tr></table>"
 
 
 def csv_text(tables: Sequence[Table]) -> str:

@@ -83,7 +83,7 @@ class AgentBlocks:
 
         Args:
             seed: of this replication; the result is a function of it and of the counts.
-            counts: `(classes,)` runs of each class, a whole number; or below one, the probability of one.
+            counts: `(classes,)` expected runs of each class.
 
         Raises:
             ValueError: the agent has a memory, its actions are not allowed, more jobs are present than the capacity,
@@ -102,6 +102,11 @@ class AgentBlocks:
     def probabilities(self) -> FloatArray:
         """P[S in class], shape (classes,)."""
         return self.strata.probabilities
+
+    @property
+    def sizes(self) -> FloatArray:
+        """The median of each class, shape (classes,)."""
+        return self.strata.medians
 
     def expected_jobs(self) -> FloatArray:
         """A guess of the jobs that a run of each class takes, shape (classes,)."""

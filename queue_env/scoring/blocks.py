@@ -49,7 +49,7 @@ class Replication(NamedTuple):
     Attributes:
         totals: `(classes, columns)` sums over runs of the wanted functions of the numbers of counted jobs above times.
         squares: `(classes, columns)` sums of their squares.
-        counts: `(classes,)` runs; below one, the probability of a run.
+        counts: `(classes,)` expected runs.
         jobs: `(classes,)` jobs simulated in runs.
         runs: `(classes,)` how many there have been.
         plain: jobs of the plain run.
@@ -72,7 +72,7 @@ def make_replication(
         classes: `(runs,)`.
         values: `(runs, columns)`.
         jobs: `(runs,)`.
-        counts: `(classes,)` runs that were asked for.
+        counts: `(classes,)` expected runs.
         plain: jobs of the plain run.
     """
     totals = np.zeros((len(counts), values.shape[1]))
@@ -119,7 +119,7 @@ class Blocks:
 
         Args:
             seed: of this replication; the result is a function of it.
-            counts: `(classes,)` runs of each class, a whole number; or below one, the probability of one.
+            counts: `(classes,)` expected runs of each class.
 
         Raises:
             ValueError: the system is not stable under the policy, or blocks do not end.
@@ -143,6 +143,11 @@ class Blocks:
     def probabilities(self) -> FloatArray:
         """P[S in class], shape (classes,)."""
         return self.strata.probabilities
+
+    @property
+    def sizes(self) -> FloatArray:
+        """The median of each class, shape (classes,)."""
+        return self.strata.medians
 
     def expected_jobs(self) -> FloatArray:
         """A guess of the jobs that a run of each class takes, shape (classes,)."""

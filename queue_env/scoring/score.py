@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,7 @@ class Score:
         low, high: ends of its 95 % interval.
         t: `(times,)` decades of mean service times [time].
         normalised_tail, tail_low, tail_high: `(times,)` R(t) and its 95 % intervals.
+        curve: `(points, 4)` t [time], R(t) and the ends of its interval where the integral is computed.
         plain: a plain run, for means and quantiles.
         jobs: simulated in all.
         seconds: that it took.
@@ -63,6 +64,7 @@ class Score:
     normalised_tail: FloatArray
     tail_low: FloatArray
     tail_high: FloatArray
+    curve: FloatArray = field(repr=False)
     plain: Result = field(repr=False)
     jobs: int
     seconds: float
@@ -83,6 +85,7 @@ class Score:
             "score_low": _number(self.low),
             "score_high": _number(self.high),
             "normalised_tail": tails,
+            "curve": dict(zip(keys, self.curve.T.tolist(), strict=True)),
             **{name + end: value for name, values in plain.items() for end, value in values.items()},
             "abandonment": _number(self.plain.abandoned / max(self.plain.jobs, 1)),
             "quantiles": {f"{q:g}": _number(float(self.plain.quantile(q))) for q in QUANTILES},
@@ -213,19 +216,21 @@ def score(
     began = time.perf_counter()
     if model.patience is not None:
         plain = plain_run(model, policy, jobs=plain_jobs, seed=seed, threads=threads, progress=progress)
-        nothing = np.empty(0)
-        return _row(model, plain, None, nothing, None, seed, began, True)
+        return _row(model, plain, None, None, None, seed, began, True)
     check_decomposable(model, "score")
     runnable = runnable_policy(model, policy, "score")
     cost = tail_cost(model, tail_range)
-    times, columns, decades = _columns(model, cost)
-    wanted = positive("score", "rel_half_width", rel_half_width) * np.array([1.0, 1.0, *[_DECADES] * len(decades)])
+    grid = _grid(model, cost)
+    times, columns = grid.times, grid.columns
+    widths = np.where(grid.decades, _DECADES, np.inf)
+    wanted = positive("score", "rel_half_width", rel_half_width) * np.array([1.0, 1.0, *widths])
     if cost.t1 < tail_range[1] * model.sizes.mean:
         # Light tails: no single job makes T large, and what there is of a range a plain run sees best.
         plain = plain_run(model, policy, jobs=plain_jobs, seed=seed, threads=threads, progress=progress)
         estimate = _from_plain(plain, times, columns)
-        reached = bool(np.all(estimate.half_width() <= wanted * estimate.value))
-        return _row(model, plain, None, decades, estimate, seed, began, reached)
+        asked = np.isfinite(wanted)
+        reached = bool(np.all(estimate.half_width()[asked] <= wanted[asked] * estimate.value[asked]))
+        return _row(model, plain, None, grid, estimate, seed, began, reached)
     found = run_decomposition(
         "score",
         model,
@@ -241,7 +246,7 @@ def score(
         checkpoint=checkpoint,
     )
     plain = plain_run(model, policy, jobs=plain_jobs, seed=seed, threads=threads, progress=progress)
-    return _row(model, plain, found, decades, found.estimate, seed, began, found.reached)
+    return _row(model, plain, found, grid, found.estimate, seed, began, found.reached)
 
 
 def _from_plain(plain: Result, times: FloatArray, columns: FloatArray) -> Estimate:
@@ -251,60 +256,70 @@ def _from_plain(plain: Result, times: FloatArray, columns: FloatArray) -> Estima
     return jackknife(rows, lambda sums: quotient(sums, sums[..., :1]))
 
 
-def _columns(model: Scenario, cost: TailCost) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the times, the functions of the tail at 0 and at them (one, the score, R at decades), and the decades.
+class _Grid(NamedTuple):
+    """Times [time], which of them are decades, and the functions of the tail at 0 and at them, `(1 + times, columns)`.
 
-    The integral over ln t is Simpson's.
+    The columns are one, the score, and R at the times.
     """
+
+    times: FloatArray
+    decades: NDArray[np.bool_]
+    columns: FloatArray
+
+
+def _grid(model: Scenario, cost: TailCost) -> _Grid:
+    """Return where and how the integral over ln t is computed, which is Simpson's."""
     span = math.log10(cost.t1 / cost.t0)
     points = 2 * max(4, math.ceil(_PER_DECADE * span / 2)) + 1
     grid = np.geomspace(cost.t0, cost.t1, points)
     decades = model.sizes.mean * 10.0 ** np.arange(-12, 13)
     decades = decades[(decades >= cost.t0 * (1 - 1e-12)) & (decades <= cost.t1 * (1 + 1e-12))]
     times = np.unique(np.concatenate([grid, decades]))
-    keep = np.concatenate([[True], np.diff(times) > 1e-9 * times[1:]])
-    times = times[keep]
+    times = times[np.concatenate([[True], np.diff(times) > 1e-9 * times[1:]])]
     bound = np.asarray(model.sizes.tail(model.c * times))
     weights = integrate.simpson(np.eye(points), x=np.log(grid), axis=-1) / math.log(cost.t1 / cost.t0)
-    columns = np.zeros((1 + len(times), 2 + len(decades)))
+    places, marked = (np.argmin(abs(np.log(times[:, None] / wanted)), axis=0) for wanted in (grid, decades))
+    columns = np.zeros((1 + len(times), 2 + len(times)))
     columns[0, 0] = 1.0
-    places = np.argmin(abs(np.log(times[:, None] / grid)), axis=0)
     np.add.at(columns[:, 1], 1 + places, weights / bound[places])
-    for i, decade in enumerate(decades):
-        place = int(np.argmin(abs(np.log(times / decade))))
-        columns[1 + place, 2 + i] = 1 / bound[place]
-    return np.asarray(times), columns, np.asarray(decades)
+    columns[1:, 2:] = np.diag(1 / bound)
+    return _Grid(times, np.isin(np.arange(len(times)), marked), columns)
 
 
 def _row(
     model: Scenario,
     plain: Result,
     found: Decomposition | None,
-    decades: FloatArray,
+    grid: _Grid | None,
     estimate: Estimate | None,
     seed: int,
     began: float,
     reached: bool,
 ) -> Score:
-    value, low, high = np.full(2, np.nan), np.full(2, np.nan), np.full(2, np.nan)
-    if estimate is not None:
+    t, curve, kept, shown = np.empty(0), np.empty((0, 4)), None, np.full((2, 3), np.nan)
+    if estimate is not None and grid is not None:
         value, (low, high) = estimate.value, estimate.ends()
+        t, curve = grid.times[grid.decades], np.column_stack([grid.times, value[2:], low[2:], high[2:]])
+        keep = np.flatnonzero(np.concatenate([[True, True], grid.decades]))
+        shown = np.column_stack([value, low, high])[keep]
+        kept = Estimate(estimate.value[keep], estimate.without[:, keep], estimate.used)
     return Score(
         policy=plain.policy,
         scenario=model.to_dict(),
-        score=float(value[1]),
-        low=float(low[1]),
-        high=float(high[1]),
-        t=decades,
-        normalised_tail=value[2:],
-        tail_low=low[2:],
-        tail_high=high[2:],
+        score=float(shown[1, 0]),
+        low=float(shown[1, 1]),
+        high=float(shown[1, 2]),
+        t=t,
+        normalised_tail=shown[2:, 0],
+        tail_low=shown[2:, 1],
+        tail_high=shown[2:, 2],
+        curve=curve,
         plain=plain,
         jobs=plain.simulated + (0 if found is None else found.jobs),
         seconds=time.perf_counter() - began,
         seed=seed,
         reached=reached,
-        estimate=estimate,
+        estimate=kept,
     )
 
 

@@ -19,12 +19,12 @@ FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 
 _QUARTERS = (1.0, 0.75, 0.5, 0.25)  # P[S > x] at the first edges
-_STEP = 10**0.25  # ratio of the edges that follow, or less where the tail is light:
-_FALL = 0.1  # P[S > x] falls by no more from one to the next
-_NEAR, _FAR = 10.0, 1000.0  # times c·t; jobs of more than that are above t nearly for sure, and need wider classes
-_LONG_STEP = 10**0.5
+_STEP, _FALL = 10 ** (1 / 12), 0.5  # edges grow by that ratio, or less so that P[S > x] falls to no less than half
+_NEAR, _FAR = 10.0, 1000.0  # times c·t; jobs of more than that are above t nearly for sure, and need wider classes:
+_LONG_STEP, _LONG_FALL = 10**0.25, 0.1
 _NEGLIGIBLE = 1e-9  # of P[S > c·t]; the last class holds what is less probable
 _LEAST_TAIL = 1e-300
+_LEAST_UNIFORM = 1e-12
 
 
 class Runs(NamedTuple):
@@ -60,6 +60,11 @@ class Strata:
         """P[S in class], shape (classes,)."""
         return self.tails[:-1] - self.tails[1:]
 
+    @property
+    def medians(self) -> FloatArray:
+        """The median size of each class, shape (classes,)."""
+        return self.draw(np.arange(len(self)), np.full(len(self), 0.5))
+
     def draw(self, classes: IntArray, uniforms: FloatArray) -> FloatArray:
         """Return sizes within classes, by inversion, shape (count,): the larger the uniform, the smaller the size.
 
@@ -77,31 +82,33 @@ class Strata:
             model: the scenario.
             first_cut: time after which the run may be cut, and again whenever that time has doubled.
         """
-        sizes = self.draw(np.arange(len(self)), np.full(len(self), 0.5))
-        busy = sizes / min(model.spare, 1.0)
+        busy = self.medians / min(model.spare, 1.0)
         busy = np.where(busy > first_cut, first_cut * (1 + np.log2(np.maximum(busy / first_cut, 1))), busy)
         return np.asarray(1 + model.arrival_rate * busy)
 
     def draw_runs(self, rng: np.random.Generator, counts: FloatArray, states: int) -> Runs:
         """Draw which runs to make.
 
-        Within a class the sizes are spread evenly (one in each of so many equal parts of its probability), and every
-        state is used as often as every other, give or take one, whatever the class.
+        The classes, each as long as its number of runs, lie side by side on a line, and one point is drawn in each
+        interval of length one. So sizes are spread evenly within a class, and over the classes where there is but one
+        run in several. Every state is used as often as every other, give or take one, whatever the class.
 
         Args:
             rng: source of randomness.
-            counts: `(classes,)` runs of each class, a whole number; or below one, the probability of one.
+            counts: `(classes,)` expected runs of each class, > 0.
             states: number of states to start from.
         """
-        each = np.where(counts < 1, rng.random(len(counts)) < counts, counts).astype(np.int64)
-        classes = np.repeat(np.arange(len(counts)), each)
-        within = np.concatenate([np.arange(count) for count in each.tolist()])
-        sizes = self.draw(classes, (within + rng.random(len(classes))) / each[classes])
+        ends = np.cumsum(counts)
+        points = np.arange(np.ceil(ends[-1])) + rng.random(int(np.ceil(ends[-1])))
+        points = points[points < ends[-1]]
+        classes = np.searchsorted(ends, points, side="right")
+        within = (points - (ends - counts)[classes]) / counts[classes]
+        sizes = self.draw(classes, np.clip(within, _LEAST_UNIFORM, 1.0))
         return Runs(classes, sizes, rng.permutation(states)[rng.permutation(len(classes)) % states])
 
 
 def make_strata(sizes: Law, largest: float) -> Strata:
-    """Return classes that grow by a factor of 10^(1/4), beyond ten times a size by 10^(1/2), and a last one.
+    """Return classes that grow by a factor of 10^(1/12), beyond ten times a size by 10^(1/4), and a last one.
 
     Args:
         sizes: law of the sizes, without atoms.
@@ -111,8 +118,8 @@ def make_strata(sizes: Law, largest: float) -> Strata:
     edge = float(sizes.tail_quantile(tails[-1]))
     least = max(_NEGLIGIBLE * float(sizes.tail(largest)), _LEAST_TAIL)
     while edge < _FAR * largest:
-        step = _STEP if edge < _NEAR * largest else _LONG_STEP
-        edge = min(edge * step, float(sizes.tail_quantile(max(tails[-1] * _FALL, least))))
+        step, fall = (_STEP, _FALL) if edge < _NEAR * largest else (_LONG_STEP, _LONG_FALL)
+        edge = min(edge * step, float(sizes.tail_quantile(max(tails[-1] * fall, least))))
         tail = float(sizes.tail(edge))
         if tail <= least or tail >= tails[-1]:
             break

@@ -13,7 +13,7 @@ from scipy import special
 
 from queue_env import TailCurve, tail_curve
 from queue_env.scoring import curve as curve_module
-from queue_env.scoring import decomposition
+from queue_env.scoring import pilot
 from queue_env.scoring import strata as strata_module
 
 Floats = NDArray[np.float64]
@@ -28,8 +28,9 @@ def short_replications(segment: int = 30_000, snapshots: int = 128, replications
         patch.setattr(curve_module, "_WARMUP", 5_000)
         patch.setattr(curve_module, "_SEGMENT", segment)
         patch.setattr(curve_module, "_SNAPSHOTS", snapshots)
-        patch.setattr(decomposition, "FIRST_BATCH", replications)
-        patch.setattr(decomposition, "_PILOT_JOBS", 1_000)
+        patch.setattr(pilot, "FIRST_BATCH", replications)
+        patch.setattr(pilot, "_JOBS", 1_000)
+        patch.setattr(pilot, "_SHARES", (0.2,))
         patch.setattr(strata_module, "_LEAST_TAIL", 1e-12)
         yield
 

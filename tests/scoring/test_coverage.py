@@ -1,6 +1,6 @@
 """How often the intervals hold the true value.
 
-Of 200 intervals of 95 %, between 90 % and 98.5 % hold it, at each of three times: with a true coverage of 95 % a
+Of 200 intervals of 95 %, between 90 % and 98 % hold it, at each of three times: with a true coverage of 95 % a
 correct estimator would fail for a fraction of at most 0.01 of the choices of seeds.
 """
 
@@ -27,17 +27,18 @@ def test_intervals_hold_the_true_value_as_often_as_they_say() -> None:
     exact = np.exp(-(1 - LOAD) * times)
 
     def make(level: int) -> Blocks:
-        return Blocks(model, setting, strata, times, level, 300, 1600, 16, np.eye(len(times)))
+        return Blocks(model, setting, strata, times, level, 300, 3200, 16, np.eye(len(times)))
 
+    wanted = np.full(len(times), 0.3)
     held = np.zeros(len(times))
     with short_replications():
         for seed in range(REPETITIONS):
-            found = decompose(make, [1], np.full(len(times), 0.2), seed=seed, most_jobs=6e4, threads=2, progress=False)
-            assert len(found.sums) == 20
+            found = decompose(make, [1], wanted, seed=seed, most_jobs=2e5, threads=2, progress=False)
+            assert len(found.sums) >= 20
             low, high = found.estimate.ends()
             held += (low <= exact) & (exact <= high)
             total = found.total
             held[0] += (abs(total.value - 1) <= total.half_width()).item() - 1
     share = held / REPETITIONS
     assert np.all(share >= 0.9), share
-    assert np.all(share <= 0.985), share
+    assert np.all(share <= 0.98), share

@@ -32,8 +32,8 @@ def markov(servers: int) -> Scenario:
     return Scenario.from_dict({"servers": servers, "load": LOAD, "sizes": {"law": "exponential", "mean": 1.0}})
 
 
-def heavy(load: float) -> Scenario:
-    return Scenario.from_dict({"servers": 1, "load": load, "sizes": {"law": "pareto", "alpha": 1.5, "mean": 1.0}})
+def heavy(load: float, alpha: float = 1.5) -> Scenario:
+    return Scenario.from_dict({"servers": 1, "load": load, "sizes": {"law": "pareto", "alpha": alpha, "mean": 1.0}})
 
 
 def survival(up: Floats, down: Floats, leave: Floats, start: Floats, times: list[float]) -> Floats:
@@ -82,7 +82,7 @@ EXACT: dict[str, tuple[str, int, list[float], Callable[[list[float]], Any]]] = {
 @pytest.mark.parametrize("case", EXACT)
 def test_exponential_sizes(case: str) -> None:
     policy, servers, times, exact = EXACT[case]
-    curve = small_curve(policy, markov(servers), times, seed=5, most_jobs=4e6)
+    curve = small_curve(policy, markov(servers), times, seed=5, most_jobs=1.2e7)
     wanted = np.asarray(exact(times))
     error = standard_error(curve)
     assert total_within(curve), curve.total
@@ -106,6 +106,7 @@ def decomposed(
     """Linear functions of the tail at 0 and at times, but for the first, and halves of their 99.9 % intervals."""
     with short_replications():
         found = run_decomposition(
+            "tail_curve",
             model,
             runnable_policy(model, policy, "tail_curve"),
             times,
@@ -157,11 +158,13 @@ def test_far_out_a_job_is_served_at_the_rate_that_others_leave(policy: str) -> N
 def test_far_out_fcfs_waits_for_a_residual_size() -> None:
     """P[T > t] is about ρ/(1-ρ) P[S_e > t].
 
+    Every job that comes behind a large one is late, so that estimates have no finite variance for α <= 1.5.
+
     Source: Pakes, On the tails of waiting-time distributions, J. Appl. Probab. 12 (1975).
     """
-    model = heavy(0.5)
+    model = heavy(0.5, alpha=2.5)
     times = np.array([300.0, 3000.0])
     wanted = model.load / (1 - model.load) * model.sizes.residual_tail(times)
-    value, half = decomposed("fcfs", model, times, np.eye(3), [0.3, 0.1, 0.1], 2e7)
+    value, half = decomposed("fcfs", model, times, np.eye(3), [1e3, 0.1, 0.1], 2e8)
     assert np.all(half < 0.5 * wanted)
     assert np.all(abs(value - wanted) <= half + LIMIT * wanted), (value / wanted, half / wanted)

@@ -17,7 +17,7 @@ from tests.scoring.small import small_curve
 
 GRID = [1.0, 10.0, 100.0]
 ARGUMENTS: dict[str, Any] = {"level": 2, "rel_half_width": 0.5, "most_jobs": 1e6, "seed": 9}
-PILOT = 8
+PILOT = 16
 
 
 def curve(**arguments: Any) -> TailCurve:

@@ -90,7 +90,7 @@ def test_the_level_of_blocks_does_not_matter(policy: str, model: str) -> None:
 @pytest.mark.parametrize("model", GRIDS)
 def test_times_much_shorter_than_response_times(policy: str, model: str) -> None:
     """Jobs that have been present for longer than the last time have been counted already, and only once."""
-    with short_replications(100_000):
+    with short_replications(100_000, 256, 40):
         curve = tail_curve(policy, model, [0.2], rel_half_width=0.03, most_jobs=4e6, level=4, seed=4, threads=2)
     plain = plain_runs(model)[policy]
     low, high = plain.tail_interval([0.2])

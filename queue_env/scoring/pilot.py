@@ -1,0 +1,234 @@
+"""How many runs of each class of sizes: the pilot of the largest-job decomposition."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queue_env.scoring.blocks import Replication
+
+__all__ = ["FIRST_BATCH", "Plan", "Replicator", "jobs_of", "make_plan"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+
+FIRST_BATCH = 20  # replications before an interval is looked at
+_REPLICATIONS = 8  # of each part of the pilot
+_JOBS = 30_000  # expected of each class in each of them
+_MOST_IN_PILOT = 64  # runs of a class
+_SHARES = (0.1, 0.3)  # of the runs of a replication, which those of the later parts have
+_BUDGET, _MOST_JOBS = 0.1, 2e8  # of the jobs that may be simulated, and jobs, at most for each part
+_FEW = 6  # runs, from which moments of a class are taken
+_WILDEST = 4.0  # squared coefficient of variation believed of sizes that few runs have had
+_FAR = 1.5  # times as large as those that have had runs
+_MOST_RUNS = 20_000  # of a class in a replication
+_LEAST_SHARE = 0.002  # of the jobs, for each class
+_LEAST = 1e-9  # runs of a class in a replication
+_FACTOR = 2.1  # about Student's 0.975 quantile for the first batch
+_AIM = 0.85  # of the wanted half-width
+_SPREADS = (0.1, 0.3, 1.0)  # of the mean: least standard deviations of what a run adds, of which the best counts
+_ROUNDS = 40  # of weights
+_LONG = 3.0  # runs of a class, so many that only those count on its borders
+
+
+class Replicator(Protocol):
+    """Makes replications: `Blocks` under a policy of the kernel, or another kind of run."""
+
+    @property
+    def level(self) -> int:
+        """Of the blocks."""
+        ...
+
+    def replicate(self, seed: np.random.SeedSequence, counts: FloatArray) -> Replication:
+        """Make one replication with so many runs of each class."""
+        ...
+
+    @property
+    def probabilities(self) -> FloatArray:
+        """P[S in class], shape (classes,)."""
+        ...
+
+    @property
+    def sizes(self) -> FloatArray:
+        """The median of each class, shape (classes,)."""
+        ...
+
+    def check(self) -> None:
+        """Raise ValueError if blocks do not end."""
+        ...
+
+    def expected_jobs(self) -> FloatArray:
+        """A guess of the jobs that a run of each class takes, shape (classes,)."""
+        ...
+
+
+class Plan(NamedTuple):
+    """The level of the blocks, the runs of each class in a replication, and the jobs that the pilot took."""
+
+    level: int
+    counts: FloatArray
+    spent: int
+
+
+class _Moments(NamedTuple):
+    """Of one run of each class: mean and variance, shape (classes, columns), and its jobs, shape (classes,)."""
+
+    mean: FloatArray
+    variance: FloatArray
+    jobs: FloatArray
+
+
+def make_plan(
+    make: Callable[[int], Replicator],
+    levels: list[int],
+    wanted: FloatArray,
+    seed: np.random.SeedSequence,
+    most_jobs: float,
+    run: Callable[[Replicator, list[np.random.SeedSequence], FloatArray], Iterator[Replication]],
+) -> Plan:
+    """Find the level of least work, and how many runs of each class give the wanted precision with the least jobs.
+
+    First, classes get equally many jobs, whatever the level; then, at the best level, twice about what is thought to be
+    right by then, so that more is known of the classes which matter.
+
+    Args:
+        make: builds the replicator for a level.
+        levels: to choose from.
+        wanted: `(columns,)` relative half-widths of the 95 % intervals.
+        seed: of the pilot.
+        most_jobs: jobs that may be simulated in all.
+        run: makes replications with these seeds and runs of each class.
+
+    Raises:
+        ValueError: blocks do not end at any of the levels.
+    """
+    choices, spent, error = [], 0, None
+    for level in levels:
+        replicator = make(level)
+        counts = _even_counts(replicator, most_jobs)
+        try:
+            replicator.check()
+            found = list(run(replicator, seed.spawn(_REPLICATIONS), counts))
+        except ValueError as failure:  # at another level, blocks may end
+            error = failure
+            continue
+        spent += jobs_of(found)
+        choices.append((*_allocation(found, replicator, wanted, most_jobs), level, counts, found))
+    if not choices:
+        assert error is not None
+        raise error
+    work, planned, level, counts, found = min(choices, key=lambda choice: choice[0])
+    replicator = make(level)
+    for share in _SHARES:
+        share = min(share, min(_BUDGET * most_jobs, _MOST_JOBS) / max(work, 1.0))
+        later = list(run(replicator, seed.spawn(_REPLICATIONS), counts + share * planned))
+        spent += jobs_of(later)
+        found += later
+        work, planned = _allocation(found, replicator, wanted, most_jobs)
+    return Plan(level, planned, spent)
+
+
+def _even_counts(replicator: Replicator, most_jobs: float) -> FloatArray:
+    jobs = replicator.expected_jobs()
+    counts = np.minimum(_JOBS / jobs, _MOST_IN_PILOT)
+    return np.asarray(counts * min(1.0, _BUDGET * most_jobs / (_REPLICATIONS * float(counts @ jobs))))
+
+
+def _allocation(
+    found: list[Replication], replicator: Replicator, wanted: FloatArray, most_jobs: float
+) -> tuple[float, FloatArray]:
+    """Return the work for the wanted precision, and the runs of each class in each of the first replications.
+
+    Where there is but one run in several classes, it should go with the mean of what a run adds, too; how much, is
+    tried.
+    """
+    moments = _moments(found, replicator)
+    choices = [_least_counts(moments, replicator.probabilities, wanted, spread) for spread in _SPREADS]
+    counts = min(choices, key=lambda counts: float(counts @ moments.jobs))
+    least = _LEAST_SHARE * float(counts @ moments.jobs) / moments.jobs
+    counts = np.maximum(counts, np.minimum(least, _MOST_RUNS))
+    work = FIRST_BATCH * float(counts @ moments.jobs)
+    return work, np.asarray(counts * min(1.0, (1 - 2 * _BUDGET) * most_jobs / work))
+
+
+def _least_counts(moments: _Moments, probabilities: FloatArray, wanted: FloatArray, spread: float) -> FloatArray:
+    """Return the runs of each class in a replication that take the least jobs, shape (classes,).
+
+    Neyman's allocation for several columns: the square of the number of runs of a class is in proportion to the sum of
+    what the variances of the columns have from it, weighted, over the jobs of a run. Weights (multipliers of Lagrange)
+    grow where a column is not yet known well enough.
+
+    Args:
+        moments: of a run of each class.
+        probabilities: of the classes.
+        wanted: relative half-widths of the columns.
+        spread: of the mean, the least standard deviation of what a run adds.
+    """
+    value = probabilities @ moments.mean
+    allowed = FIRST_BATCH * (value * wanted * _AIM / _FACTOR) ** 2
+    seen = allowed > 0
+    variance = probabilities[:, None] ** 2 * (moments.variance + (spread * moments.mean) ** 2)
+    share = variance[:, seen] / allowed[seen] / moments.jobs[:, None]
+    weights = np.ones(int(seen.sum()))
+    for _ in range(_ROUNDS):
+        counts = np.clip(np.sqrt(share @ weights), _LEAST, _MOST_RUNS)
+        missing = _variance(probabilities, moments, counts)[seen] / allowed[seen]
+        weights *= missing
+    return np.asarray(counts * missing.max(initial=0.0))
+
+
+def _variance(probabilities: FloatArray, moments: _Moments, counts: FloatArray) -> FloatArray:
+    """Return the variance of the columns of a replication with these runs of each class, shape (columns,).
+
+    It comes from runs of one class, and from which classes are drawn where there is one in several (`draw_runs`).
+    """
+    within = (probabilities[:, None] ** 2 * moments.variance / counts[:, None]).sum(axis=0)
+    each = (probabilities / counts)[:, None] * moments.mean  # of a run
+    lengths = np.minimum(counts, _LONG)
+    ends = np.cumsum(lengths)
+    cells = np.append(np.arange(math.ceil(ends[-1])), ends[-1])
+    place = np.minimum(np.searchsorted(ends, cells, side="right"), len(ends) - 1)
+    part = (cells - (ends - lengths)[place])[:, None]
+    first, second = (
+        np.diff((np.cumsum(y * lengths[:, None], axis=0) - y * lengths[:, None])[place] + y[place] * part, axis=0)
+        for y in (each, each**2)
+    )
+    return np.asarray(within + (second - first**2).sum(axis=0))
+
+
+def _moments(found: list[Replication], replicator: Replicator) -> _Moments:
+    """Estimate moments by class.
+
+    A class that has had few runs takes its neighbours' too. Where these are of far smaller sizes, more is believed
+    than what they have shown: that the number of jobs above a time grows with the size, as it does where a very large
+    job holds up others, and that it differs by about as much as its mean.
+    """
+    expected, sizes = replicator.expected_jobs(), replicator.sizes
+    totals, squares, jobs, runs = (
+        np.asarray(sum(part)) for part in zip(*((r.totals, r.squares, r.jobs, r.runs) for r in found), strict=True)
+    )
+    mean, variance, cost = np.zeros_like(totals), np.zeros_like(totals), np.zeros(len(runs))
+    for k in range(len(runs)):
+        reach = 0
+        while runs[max(k - reach, 0) : k + reach + 1].sum() < _FEW and reach < len(runs):
+            reach += 1
+        near = slice(max(k - reach, 0), k + reach + 1)
+        count = max(int(runs[near].sum()), 1)
+        larger = max(float(sizes[k] * count / max(float(runs[near] @ sizes[near]), sizes[k])), 1.0)
+        mean[k] = totals[near].sum(axis=0) / count
+        variance[k] = np.maximum(squares[near].sum(axis=0) / count - mean[k] ** 2, 0)
+        if larger > _FAR:
+            variance[k] = np.clip(variance[k], mean[k] ** 2, _WILDEST * mean[k] ** 2) * larger**2
+            mean[k] *= larger
+        longer = float(expected[k] * count / max(float(runs[near] @ expected[near]), 1.0))
+        cost[k] = longer * max(jobs[near].sum() / count, 1.0)
+    return _Moments(mean, variance, cost)
+
+
+def jobs_of(found: list[Replication]) -> int:
+    """Return the jobs simulated in replications."""
+    return sum(int(r.jobs.sum()) + r.plain for r in found)
