@@ -34,7 +34,7 @@ def scoreboard(
     policies: options.BoardPolicies = None,
     width: options.Width = 0.05,
     jobs: options.PlainJobs = "1e7",
-    most_jobs: options.MostJobs = "2e9",
+    most_jobs: options.MostJobs = "2e8",
     seed: options.Seed = 0,
     threads: options.Threads = None,
     out: options.BoardOut = Path("baselines/results"),

@@ -31,7 +31,7 @@ MOST_JOBS = 1e10
 _WARMUP = 200_000
 _SEGMENT = 1_000_000
 _SNAPSHOTS = 512
-_LEVELS = (1, 2, 4)  # times the servers
+_LEVELS, _AGENTS_LEVELS = (1, 2, 4), (2,)  # times the servers; an agent is slow, and a pilot of one level is enough
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -120,7 +120,8 @@ def tail_curve(
         t_grid: times [time], increasing, > 0; half-decades from 1 to 10⁶ mean service times if not given.
         rel_half_width: of the 95 % intervals, at which the run stops.
         seed: the result is a function of it, whatever the threads.
-        level: b of the blocks; if not given, a pilot chooses it. The result does not depend on it but for noise.
+        level: b of the blocks; if not given, a pilot chooses it, or for an agent it is twice the servers. The result does
+            not depend on it but for noise.
         most_jobs: jobs that may be simulated; then the run stops short of the precision.
         threads: replications run at once; one for each core if not given.
         progress: whether to show a bar; only on a terminal, if not given.
@@ -265,7 +266,8 @@ def run_decomposition(
         "seed": seed,
     }
     kept = None if checkpoint is None else Checkpoint(Path(checkpoint), identity, caller)
-    levels = [factor * model.servers for factor in _LEVELS] if level is None else [level]
+    factors = _AGENTS_LEVELS if isinstance(runnable, AgentPolicy) else _LEVELS
+    levels = [factor * model.servers for factor in factors] if level is None else [level]
     return decompose(
         make,
         levels,
