@@ -120,8 +120,8 @@ def tail_curve(
         t_grid: times [time], increasing, > 0; half-decades from 1 to 10⁶ mean service times if not given.
         rel_half_width: of the 95 % intervals, at which the run stops.
         seed: the result is a function of it, whatever the threads.
-        level: b of the blocks; if not given, a pilot chooses it, or for an agent it is twice the servers. The result does
-            not depend on it but for noise.
+        level: b of the blocks; if not given, a pilot chooses it, or for an agent it is twice the servers. The result
+            does not depend on it but for noise.
         most_jobs: jobs that may be simulated; then the run stops short of the precision.
         threads: replications run at once; one for each core if not given.
         progress: whether to show a bar; only on a terminal, if not given.
