@@ -25,8 +25,8 @@ _BUDGET, _MOST_JOBS = 0.1, 2e8  # of the jobs that may be simulated, and jobs, a
 _FEW = 6  # runs, from which moments of a class are taken
 _WILDEST = 4.0  # squared coefficient of variation believed of sizes that few runs have had
 _FAR = 1.5  # times as large as those that have had runs
-_MOST_RUNS = 20_000  # of a class in a replication
-_LEAST_SHARE = 0.002  # of the jobs, for each class
+_MOST_RUNS = 200_000  # of a class in a replication
+_LEAST_SHARE, _ENOUGH = 0.002, 20_000  # of the jobs, for each class; and runs with which it has enough anyway
 _LEAST = 1e-9  # runs of a class in a replication
 _FACTOR = 2.1  # about Student's 0.975 quantile for the first batch
 _AIM = 0.85  # of the wanted half-width
@@ -150,7 +150,7 @@ def _allocation(
     choices = [_least_counts(moments, replicator.probabilities, wanted, spread) for spread in _SPREADS]
     counts = min(choices, key=lambda counts: float(counts @ moments.jobs))
     least = _LEAST_SHARE * float(counts @ moments.jobs) / moments.jobs
-    counts = np.maximum(counts, np.minimum(least, _MOST_RUNS))
+    counts = np.maximum(counts, np.minimum(least, _ENOUGH))
     work = FIRST_BATCH * float(counts @ moments.jobs)
     return work, np.asarray(counts * min(1.0, (1 - 2 * _BUDGET) * most_jobs / work))
 
@@ -178,7 +178,7 @@ def _least_counts(moments: _Moments, probabilities: FloatArray, wanted: FloatArr
         counts = np.clip(np.sqrt(share @ weights), _LEAST, _MOST_RUNS)
         missing = _variance(probabilities, moments, counts)[seen] / allowed[seen]
         weights *= missing
-    return np.asarray(counts * missing.max(initial=0.0))
+    return np.asarray(np.minimum(counts * missing.max(initial=0.0), _MOST_RUNS))
 
 
 def _variance(probabilities: FloatArray, moments: _Moments, counts: FloatArray) -> FloatArray:

@@ -1,0 +1,76 @@
+"""How many runs of each class: against another optimiser, and the variance that is predicted against draws.
+
+Of the statistical assertions, eight are of 99.99 % intervals: correct code would fail for a fraction of at most 0.001
+of the choices of seeds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import optimize
+
+from queue_env import law
+from queue_env.scoring import pilot
+from queue_env.scoring.strata import Strata
+
+Floats = NDArray[np.float64]
+
+STRATA = Strata(law({"law": "pareto", "alpha": 1.5, "mean": 1.0}), np.array([1.0, 0.5, 0.1, 0.02, 1e-3, 0.0]))
+Z = 3.9  # two-sided, 99.99 %
+
+
+def moments(seed: int, columns: int = 3) -> pilot._Moments:
+    rng = np.random.default_rng(seed)
+    mean = rng.uniform(0.2, 1, (len(STRATA), columns)) * np.array([1, 3, 10, 30, 200])[:, None]
+    return pilot._Moments(mean, (mean * rng.uniform(0.2, 2, mean.shape)) ** 2, np.array([1.0, 3, 20, 100, 2000]))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_other_numbers_of_runs_take_fewer_jobs(seed: int) -> None:
+    """Beside SciPy's optimiser for constraints; where classes have many runs, only their own variances count."""
+    found, wanted = moments(seed), np.array([0.02, 0.04, 0.03])
+    probabilities = STRATA.probabilities
+    allowed = pilot.FIRST_BATCH * (probabilities @ found.mean * wanted * pilot._AIM / pilot._FACTOR) ** 2
+    counts = pilot._least_counts(found, probabilities, wanted, spread=0.0)
+    within = probabilities[:, None] ** 2 * found.variance
+    assert np.all((within / counts[:, None]).sum(axis=0) <= allowed * (1 + 1e-9))
+    best = optimize.minimize(
+        lambda logs: np.log(np.exp(logs) @ found.jobs),
+        np.log(counts) + 0.5,
+        method="SLSQP",
+        constraints={"type": "ineq", "fun": lambda logs: 1 - (within / np.exp(logs)[:, None]).sum(axis=0) / allowed},
+        options={"maxiter": 1000, "ftol": 1e-12},
+    )
+    assert best.success
+    assert counts @ found.jobs == pytest.approx(np.exp(best.fun), rel=0.02)
+
+
+@pytest.mark.parametrize("counts", [[3.0, 2.5, 0.4, 0.3, 0.2], [0.5, 0.2, 0.2, 0.05, 0.01]])
+def test_classes_are_drawn_as_often_as_is_asked_for(counts: list[float]) -> None:
+    rng, repetitions = np.random.default_rng(1), 20_000
+    drawn = np.zeros(len(STRATA))
+    for _ in range(repetitions):
+        runs = STRATA.draw_runs(rng, np.array(counts), 4)
+        drawn += np.bincount(runs.classes, minlength=len(STRATA))
+        assert np.all(runs.sizes >= STRATA.edges[runs.classes] * (1 - 1e-9))
+        assert np.all(runs.sizes <= STRATA.edges[runs.classes + 1] * (1 + 1e-9))
+    # The number of a class varies by less than a Poisson number.
+    assert np.all(abs(drawn / repetitions - counts) <= Z * np.sqrt(np.array(counts) / repetitions))
+
+
+@pytest.mark.parametrize("counts", [[3.0, 2.5, 0.4, 0.3, 0.2], [0.5, 0.2, 0.2, 0.05, 0.01], [6.0, 4.0, 3.5, 1.0, 0.7]])
+def test_the_variance_of_a_replication_is_foreseen(counts: list[float]) -> None:
+    """Of runs that find the mean of their class and a normal deviation."""
+    rng, repetitions, found = np.random.default_rng(2), 40_000, moments(7, columns=2)
+    weights = STRATA.probabilities / np.array(counts)
+    sums = np.empty((repetitions, 2))
+    for row in sums:
+        classes = STRATA.draw_runs(rng, np.array(counts), 4).classes
+        noise = rng.standard_normal((len(classes), 2)) * np.sqrt(found.variance[classes])
+        row[:] = weights[classes] @ (found.mean[classes] + noise)
+    foreseen = pilot._variance(STRATA.probabilities, found, np.array(counts))
+    squares = (sums - STRATA.probabilities @ found.mean) ** 2
+    assert np.all(abs(sums.mean(axis=0) - STRATA.probabilities @ found.mean) <= Z * np.sqrt(foreseen / repetitions))
+    assert np.all(abs(squares.mean(axis=0) - foreseen) <= Z * squares.std(axis=0) / np.sqrt(repetitions))
