@@ -15,14 +15,14 @@ import typer
 
 from queue_env.cli import options
 from queue_env.cli.errors import reporting_errors
-from queue_env.cli.inputs import check_out, check_positive, check_threads, parse_count
+from queue_env.cli.inputs import check_out
 from queue_env.cli.output import json_text, print_tables, write_files
-from queue_env.cli.score import ALL, Wanted, check_seed, load_wanted, notes_on, score_each, seen_range
+from queue_env.cli.score import ALL, Wanted, checked_run, heading_of, load_wanted, notes_on, score_each
 
 if TYPE_CHECKING:
     from queue_env.report import Table
     from queue_env.scenarios import Scenario
-    from queue_env.scoring.score import Scores
+    from queue_env.scoring.score import Score, Scores
 
 TAIL_RANGE = (1.0, 1e4)
 UNFINISHED = ".unfinished"
@@ -48,21 +48,14 @@ def scoreboard(
     Example: python -m baselines.scoreboard --scenario high-load-2 --policy srpt --policy dynasplit --out results
     """
     check_out(out)
-    run: dict[str, Any] = {
-        "tail_range": TAIL_RANGE,
-        "rel_half_width": check_positive("--width", width),
-        "plain_jobs": parse_count("--jobs", jobs),
-        "most_jobs": parse_count("--most-jobs", most_jobs),
-        "seed": check_seed(seed),
-        "threads": check_threads(threads),
-    }
+    run = checked_run(TAIL_RANGE, width, jobs, most_jobs, seed, threads)
     wanted = _wanted(scenarios, policies)
     found: dict[str, Scores] = {}
     for name, (model, chosen) in wanted.items():
         kept = out / UNFINISHED / name
         kept.mkdir(parents=True, exist_ok=True)
         found[name] = _scored(model, chosen, run, kept)
-    _write(out, {name: model for name, (model, _) in wanted.items()}, found, seed)
+    _write(out, {name: heading_of(model, run) for name, (model, _) in wanted.items()}, found)
     shutil.rmtree(out / UNFINISHED)
     if as_json:
         typer.echo(json_text("scoreboard", rows=[row for scores in found.values() for row in scores.to_list()]))
@@ -104,23 +97,16 @@ def _scored(model: Scenario, chosen: Sequence[Wanted], run: Mapping[str, Any], k
 # ---- what is written -----------------------------------------------------------------------------
 
 
-def _write(out: Path, models: Mapping[str, Scenario], found: Mapping[str, Scores], seed: int) -> None:
+def _write(out: Path, headings: Mapping[str, str], found: Mapping[str, Scores]) -> None:
     from baselines.scoreboard_page import page
 
     command = shlex.join(["python", "-m", "baselines.scoreboard", *sys.argv[1:]])
-    headings = {name: _heading(model, seed) for name, model in models.items()}
     texts = {
         "scoreboard.md": _markdown(headings, found, command),
         "scoreboard.csv": _csv(found),
         "scoreboard.html": page(headings, {name: _table(scores) for name, scores in found.items()}, found, command),
     }
     write_files(out, texts, {})
-
-
-def _heading(model: Scenario, seed: int) -> str:
-    from queue_env.report import score_headline
-
-    return score_headline(model, seen_range(model, TAIL_RANGE), seed)
 
 
 def _table(scores: Scores) -> Table:
@@ -141,7 +127,7 @@ def _markdown(headings: Mapping[str, str], found: Mapping[str, Scores], command:
 
 def _csv(found: Mapping[str, Scores]) -> str:
     """A line for each policy on each scenario, with all digits."""
-    rows = [_flat(row) for scores in found.values() for row in scores.to_list()]
+    rows = [_flat(row) for scores in found.values() for row in scores]
     text = io.StringIO()
     writer = csv.DictWriter(text, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
     writer.writeheader()
@@ -149,8 +135,8 @@ def _csv(found: Mapping[str, Scores]) -> str:
     return text.getvalue()
 
 
-def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    mean = row["model"]["sizes"].get("mean", 1.0)
+def _flat(score: Score) -> dict[str, Any]:
+    row, mean = score.to_dict(), score.plain.sizes.mean
     flat = {key: row[key] for key in ("scenario", "policy", "score", "score_low", "score_high")}
     for point in row["normalised_tail"]:
         for key, end in (("value", ""), ("low", "_low"), ("high", "_high")):

@@ -50,7 +50,7 @@ def _style(index: int) -> dict[str, str]:
 
 
 def _curve(row: Score, styles: Mapping[str, dict[str, str]]) -> dict[str, Any]:
-    t, value, low, high = (row.curve * [1 / row.plain.sizes.mean, 1, 1, 1]).T
+    t, value, low, high = row.scaled_curve.T
     seen = value > 0
     columns = {"t": t, "value": value, "low": low, "high": high}
     return {"policy": row.policy, **styles[row.policy]} | {

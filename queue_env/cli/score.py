@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from queue_env.scenarios import Scenario
     from queue_env.scoring.score import Score, Scores
 
-__all__ = ["Wanted", "load_wanted", "notes_on", "score", "score_each", "seen_range"]
+__all__ = ["Wanted", "checked_run", "heading_of", "load_wanted", "notes_on", "score", "score_each"]
 
 ALL = "all"
 DEFAULT_POLICIES = ("fcfs", "srpt", "split", "dynasplit")
@@ -57,14 +57,7 @@ def score(
     Example: queue-env score high-load-2 --policy srpt --policy dynasplit --width 0.05 --out results
     """
     check_out(out)
-    run: dict[str, Any] = {
-        "tail_range": check_range(tail_range),
-        "rel_half_width": check_positive("--width", width),
-        "plain_jobs": parse_count("--jobs", jobs),
-        "most_jobs": parse_count("--most-jobs", most_jobs),
-        "seed": check_seed(seed),
-        "threads": check_threads(threads),
-    }
+    run = checked_run(tail_range, width, jobs, most_jobs, seed, threads)
     if checkpoint is not None:
         check_writable("--checkpoint", checkpoint)
     model = named_scenario(scenario, {"servers": servers, "load": load}, overrides or ())
@@ -84,6 +77,24 @@ class Wanted:
 
     policy: Any
     label: str
+
+
+def checked_run(
+    tail_range: tuple[float, float], width: float, jobs: str, most_jobs: str, seed: int, threads: int | None
+) -> dict[str, Any]:
+    """Return the arguments that all scores of a command share.
+
+    Raises:
+        ValueError: one is not allowed.
+    """
+    return {
+        "tail_range": check_range(tail_range),
+        "rel_half_width": check_positive("--width", width),
+        "plain_jobs": parse_count("--jobs", jobs),
+        "most_jobs": parse_count("--most-jobs", most_jobs),
+        "seed": check_seed(seed),
+        "threads": check_threads(threads),
+    }
 
 
 def check_range(ends: tuple[float, float]) -> tuple[float, float]:
@@ -152,11 +163,11 @@ def _interrupt(rows: Sequence[Score], wanted: Sequence[Wanted], directory: Path 
 
 
 def _report(model: Scenario, rows: Sequence[Score], run: dict[str, Any], out: Path | None, as_json: bool) -> None:
-    from queue_env.report import score_headline, score_tables
+    from queue_env.report import score_tables
     from queue_env.scoring.score import Scores
 
     scores = Scores(rows)
-    heading = score_headline(model, seen_range(model, run["tail_range"]), run["seed"])
+    heading = heading_of(model, run)
     tables = score_tables(scores, rows[0].policy)
     document = json_text("score", scenario=model.to_dict(), rows=scores.to_list())
     if out is not None:
@@ -172,14 +183,16 @@ def _report(model: Scenario, rows: Sequence[Score], run: dict[str, Any], out: Pa
             typer.echo(f"note: {note}")
 
 
-def seen_range(model: Scenario, asked: tuple[float, float]) -> tuple[float, float]:
-    """The range of the score [mean service times], which ends early where the tail is light."""
+def heading_of(model: Scenario, run: Mapping[str, Any]) -> str:
+    """What is scored, in one line, with the range of the score, which ends early where the tail is light."""
+    from queue_env.report import score_headline
     from queue_env.reward import tail_cost
 
-    if model.patience is not None:
-        return asked
-    cost = tail_cost(model, asked)
-    return cost.t0 / model.sizes.mean, cost.t1 / model.sizes.mean
+    seen = run["tail_range"]
+    if model.patience is None:
+        cost = tail_cost(model, seen)
+        seen = cost.t0 / model.sizes.mean, cost.t1 / model.sizes.mean
+    return score_headline(model, seen, run["seed"])
 
 
 def notes_on(row: Score) -> list[str]:

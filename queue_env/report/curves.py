@@ -41,7 +41,7 @@ def score_figure(scores: Scores, title: str) -> Figure:
     figure = new_figure(9, 5)
     axes = _axes(figure.add_subplot(), title)
     shown = [row for row in scores if row.estimate is not None]
-    curves = [row.curve * [1 / row.plain.sizes.mean, 1, 1, 1] for row in shown]
+    curves = [row.scaled_curve for row in shown]
     top = _top([curve[:, 1] for curve in curves], [curve[:, 3] for curve in curves])
     for index, (row, curve) in enumerate(zip(shown, curves, strict=True)):
         t, value, low, high = curve.T

@@ -17,7 +17,7 @@ from queue_env.checkpoint import Checkpoint
 from queue_env.progress import Advance, job_progress
 from queue_env.scoring import pilot
 from queue_env.scoring.blocks import Replication
-from queue_env.scoring.pilot import Plan, Replicator, jobs_of, make_plan
+from queue_env.scoring.pilot import Plan, Replicator, jobs_of, plan_runs
 from queue_env.tail import Estimate, jackknife, quotient
 
 __all__ = ["Decomposition", "decompose"]
@@ -121,7 +121,7 @@ def decompose(
         plan = kept.plan()
         if plan is None:
             with job_progress(None, f"pilot for {label}", progress) as advance:
-                plan = make_plan(make, levels, wanted, pilot_seed, most_jobs, partial(run, advance=advance))
+                plan = plan_runs(make, levels, wanted, pilot_seed, most_jobs, partial(run, advance=advance))
             kept.put_plan(plan)
         replicator = make(plan.level)
         expected = pilot.FIRST_BATCH * float(plan.counts @ replicator.expected_jobs())

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from queue_env.scoring.blocks import Replication
 
-__all__ = ["FIRST_BATCH", "Plan", "Replicator", "jobs_of", "make_plan"]
+__all__ = ["FIRST_BATCH", "Plan", "Replicator", "jobs_of", "plan_runs"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -82,7 +82,7 @@ class _Moments(NamedTuple):
     jobs: FloatArray
 
 
-def make_plan(
+def plan_runs(
     make: Callable[[int], Replicator],
     levels: list[int],
     wanted: FloatArray,

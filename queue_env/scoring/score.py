@@ -72,6 +72,11 @@ class Score:
     reached: bool
     estimate: Estimate | None = field(repr=False)
 
+    @property
+    def scaled_curve(self) -> FloatArray:
+        """The curve with t in mean service times, shape (points, 4)."""
+        return self.curve * [1 / self.plain.sizes.mean, 1, 1, 1]
+
     def to_dict(self) -> dict[str, Any]:
         """A row of the scoreboard as plain data; numbers that are not there are None."""
         keys = ("t", "value", "low", "high")

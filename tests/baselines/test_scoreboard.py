@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,11 @@ import pytest
 from made_scores import made_score
 from typer.testing import CliRunner, Result
 
-from baselines.scoreboard import UNFINISHED, app
+from baselines.scoreboard import UNFINISHED, _csv, app
 from queue_env.rules import POLICIES
-from queue_env.scenarios import SCENARIOS, Scenario
+from queue_env.scenarios import SCENARIOS, Scenario, scenario
 from queue_env.scoring.named_policies import stable_policies
+from queue_env.scoring.score import Scores
 
 VALUES = {"fcfs": 3.0, "srpt": 1.0, "dynasplit": 0.9}
 TWO = ("--scenario", "high-load-2", "--scenario", "impatient-100", "--policy", "srpt", "--policy", "fcfs")
@@ -145,3 +147,11 @@ def test_bad_arguments_are_refused_before_any_work(
     assert message in result.stderr
     assert not asked
     assert not (tmp_path / "board").exists()
+
+
+def test_times_are_in_mean_service_times_however_the_law_is_given() -> None:
+    model = scenario("high-load-2", sizes={"law": "pareto", "alpha": 1.5, "minimum": 1.0})  # of mean 3
+    made = made_score("srpt", 1.0, model)
+    row = replace(made, plain=replace(made.plain, sizes=model.sizes))
+    assert row.t == pytest.approx([3, 30, 300])
+    assert "R(1),R(1)_low,R(1)_high,R(10)," in _csv({"mine": Scores([row])}).splitlines()[0]
