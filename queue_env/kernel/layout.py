@@ -86,6 +86,9 @@ SMALL = 32  # up to so many servers, those in service lie in one sorted array
 MANY = 64  # up to so many jobs, the next anchor is found by looking at all of them; with more, in a heap
 
 
+COUNTED = ("stats", "response_counts", "slowdown_counts", "marks", "above", "periods", "records")  # whatever the slots
+
+
 def record_type(floats: str, ints: str, short_ints: str = "") -> np.dtype[np.void]:
     """Return the type of records with these fields, named in strings; an even number of short ones aligns all."""
     kinds = {"f8": floats, "i8": ints, "i4": short_ints}
@@ -244,8 +247,7 @@ def enlarge(memory: Memory) -> Memory:
     """Return a memory with twice the slots and the same content."""
     slots = len(memory.jobs)
     larger = allocate(2 * slots, rows=1, parameters=memory.parameters)
-    shared = ("system", "stats", "response_counts", "slowdown_counts", "marks", "above", "periods", "records")
-    kept = {name: getattr(memory, name) for name in shared}
+    kept = {name: getattr(memory, name) for name in ("system", *COUNTED)}
     for name in ("jobs", "service", "worst", "waiting", "deadlines", "giants", "levels", "order"):
         old = getattr(memory, name)
         getattr(larger, name)[: len(old)] = old

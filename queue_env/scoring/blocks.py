@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from queue_env.arrivals import arrival_process
 from queue_env.kernel.blocks import ENDLESS, FINISHED, NEED_NUMBERS, SHRINK, TASK, TOO_LONG, Work
+from queue_env.kernel.compact import compact
 from queue_env.kernel.entry_points import drive_point
 from queue_env.kernel.layout import GROW, RATES, Memory, allocate
 from queue_env.kernel.packing import allocate_work, enlarged, pack, unpack
@@ -30,7 +31,8 @@ __all__ = ["Blocks", "Replication", "above_each", "make_replication"]
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 
-_SLOTS = 32  # few, for each run copies them
+_LEAST_SLOTS, _SPARE_SLOTS = 16, 2.0  # at least, and times the jobs present
+_TOO_MANY_SLOTS = 16  # times those that would do
 _POOL = 32_768  # numbers drawn at once
 _CHUNK = 4096  # jobs at most in a stretch of a run
 _PIECE = 32_768  # jobs at most in a piece of the plain run
@@ -168,13 +170,16 @@ class Blocks:
             yield self._just_before(system, float(gap[0]))
 
     def _just_before(self, system: System, gap: float) -> Memory:
-        """Return a copy of the system as it is when the gap has passed."""
-        copy = system.copy()
-        state = copy.memory.system
-        state["horizon"] = copy.now + gap
-        copy.drain()
+        """Return the state of the system as it is when the gap has passed, in few slots, for each run copies them."""
+        twin, slots = copy.copy(system), _slots(system)
+        twin.memory = compact(system.memory, slots)
+        if len(system.memory.jobs) > _TOO_MANY_SLOTS * slots:
+            system.memory = compact(system.memory, slots)
+        state = twin.memory.system
+        state["horizon"] = twin.now + gap
+        twin.drain()
         state["horizon"], state["draining"] = np.inf, 0
-        return copy.memory
+        return twin.memory
 
     def check(self) -> None:
         """Look at a few streams whether blocks go on ending, before any work is put into replications.
@@ -207,7 +212,7 @@ class Blocks:
             )
 
     def _system(self) -> System:
-        system = System(self.setting, counted=(0, ENDLESS), relative=True, slots=_SLOTS)
+        system = System(self.setting, counted=(0, ENDLESS), relative=True, slots=_LEAST_SLOTS)
         system.memory.system["level"] = self.level
         return system
 
@@ -255,6 +260,11 @@ class Blocks:
                 f"{int(task['most'])} jobs, or with {_MOST_PRESENT} present; allowed: a policy under which it does"
             )
         raise ValueError(f"policy {label}: its rates or indices are NaN or not allowed")
+
+
+def _slots(system: System) -> int:
+    """Return how many slots a snapshot of the system gets."""
+    return max(_LEAST_SLOTS, int(_SPARE_SLOTS * int(system.memory.system["number"][0])))
 
 
 def _grown(memory: Memory, buffer: FloatArray) -> tuple[Memory, FloatArray]:

@@ -216,6 +216,8 @@ def test_room_for_jobs_does_not_matter(policy: Any, monkeypatch: pytest.MonkeyPa
     )
     counts = np.minimum(4.0, 2000 / made.expected_jobs())
     wide = made.replicate(np.random.SeedSequence(1), counts)
-    monkeypatch.setattr(blocks_module, "_SLOTS", 4)
+    monkeypatch.setattr(blocks_module, "_LEAST_SLOTS", 1)
+    monkeypatch.setattr(blocks_module, "_SPARE_SLOTS", 1.0)
+    monkeypatch.setattr(blocks_module, "_TOO_MANY_SLOTS", 1)
     for found, wanted in zip(made.replicate(np.random.SeedSequence(1), counts), wide, strict=True):
         np.testing.assert_array_equal(found, wanted)
