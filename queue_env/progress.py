@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 __all__ = ["DELAY", "Advance", "job_progress"]
 
-Advance: TypeAlias = Callable[[int], None]
+
+class Advance(Protocol):
+    """Tells a bar what is done."""
+
+    def __call__(self, jobs: int, total: float | None = None) -> None:
+        """Count further jobs, from any thread; and say how many there will be in all, where that has changed."""
+
 
 DELAY = 2.0
 """Seconds after which the bar appears: shorter runs stay silent."""
@@ -32,7 +38,7 @@ def job_progress(total: int | None, description: str, enabled: bool | None = Non
             gets the last state. False: never.
 
     Yields:
-        `advance(n)`, to be called after each further n jobs, from any thread.
+        `advance(n)`, to be called after each further n jobs.
 
     Raises:
         ValueError: total is negative.
@@ -48,7 +54,7 @@ def job_progress(total: int | None, description: str, enabled: bool | None = Non
     appear.daemon = True
     appear.start()
     try:
-        yield lambda jobs: progress.advance(task, jobs)
+        yield lambda jobs, total=None: progress.update(task, advance=jobs, total=total)
     finally:
         appear.cancel()
         # A bar that is just appearing must be there before it can be stopped.
@@ -57,7 +63,7 @@ def job_progress(total: int | None, description: str, enabled: bool | None = Non
             progress.stop()
 
 
-def _ignore(jobs: int) -> None:
+def _ignore(jobs: int, total: float | None = None) -> None:
     pass
 
 

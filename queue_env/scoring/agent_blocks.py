@@ -96,7 +96,7 @@ class AgentBlocks:
         tasks = self.strata.draw_runs(rng, counts, len(states))
         runs = _Runs(lanes, states, tasks, self.times, rng)
         runs.run()
-        return make_replication(tasks.classes, above_each(runs.found) @ self.columns, runs.jobs, counts, plain)
+        return make_replication(tasks, above_each(runs.found) @ self.columns, runs.jobs, counts, plain)
 
     @property
     def probabilities(self) -> FloatArray:

@@ -21,7 +21,7 @@ from queue_env.kernel.entry_points import drive_point
 from queue_env.kernel.layout import GROW, RATES, Memory, allocate
 from queue_env.kernel.packing import allocate_work, enlarged, pack, unpack
 from queue_env.scenarios import Scenario
-from queue_env.scoring.strata import Strata
+from queue_env.scoring.strata import Runs, Strata
 from queue_env.settings import Setting
 from queue_env.system import System
 from queue_env.workload import Chunk, Stream
@@ -41,7 +41,7 @@ _CHECKS, _CHECKED = 8, 131_072  # streams, and arrivals of each, in which blocks
 _CHECK_SEED = 0
 _MOST_ALLOCATED = 4096
 _SLACK = 1e8  # jobs that a run may take beyond
-_FIRST_CUT = 8.0  # of the last time, after which a block may be cut
+_FIRST_CUT = 4.0  # of the last time, after which a block may be cut
 _GENEROUS = 100.0  # times what a job of its size keeps the system busy
 
 
@@ -50,39 +50,43 @@ class Replication(NamedTuple):
 
     Attributes:
         totals: `(classes, columns)` sums over runs of the wanted functions of the numbers of counted jobs above times.
-        squares: `(classes, columns)` sums of their squares.
+        differences: `(classes, columns)` sums of half the squared differences between a run and the one of the next
+            smaller size.
         counts: `(classes,)` expected runs.
         jobs: `(classes,)` jobs simulated in runs.
         runs: `(classes,)` how many there have been.
+        pairs: `(classes,)` how many of them have one of a smaller size.
         plain: jobs of the plain run.
     """
 
     totals: FloatArray
-    squares: FloatArray
+    differences: FloatArray
     counts: FloatArray
     jobs: IntArray
     runs: IntArray
+    pairs: IntArray
     plain: int
 
 
-def make_replication(
-    classes: IntArray, values: FloatArray, jobs: IntArray, counts: FloatArray, plain: int
-) -> Replication:
+def make_replication(runs: Runs, values: FloatArray, jobs: IntArray, counts: FloatArray, plain: int) -> Replication:
     """Sum up runs by their classes.
 
     Args:
-        classes: `(runs,)`.
+        runs: that have been made.
         values: `(runs, columns)`.
         jobs: `(runs,)`.
         counts: `(classes,)` expected runs.
         plain: jobs of the plain run.
     """
     totals = np.zeros((len(counts), values.shape[1]))
-    squares = np.zeros_like(totals)
-    np.add.at(totals, classes, values)
-    np.add.at(squares, classes, values * values)
-    used, runs = (np.bincount(classes, weights, len(counts)).astype(np.int64) for weights in (jobs, None))
-    return Replication(totals, squares, counts.copy(), used, runs, plain)
+    differences = np.zeros_like(totals)
+    np.add.at(totals, runs.classes, values)
+    order = np.argsort(runs.sizes)
+    larger = runs.classes[order][1:]
+    np.add.at(differences, larger, np.diff(values[order], axis=0) ** 2 / 2)
+    used = np.bincount(runs.classes, jobs, len(counts)).astype(np.int64)
+    made, pairs = (np.bincount(classes, minlength=len(counts)) for classes in (runs.classes, larger))
+    return Replication(totals, differences, counts.copy(), used, made, pairs, plain)
 
 
 def above_each(found: FloatArray) -> FloatArray:
@@ -139,7 +143,7 @@ class Blocks:
             mine = np.flatnonzero((runs.states == i) & (runs.sizes > memory.system["block_largest"][0]))
             if mine.size:
                 tasks[mine], above[mine] = self._run(memory, tasks[mine], pools)
-        return make_replication(runs.classes, above @ self.columns, tasks["jobs"], counts, self.warmup + self.segment)
+        return make_replication(runs, above @ self.columns, tasks["jobs"], counts, self.warmup + self.segment)
 
     @property
     def probabilities(self) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from queue_env.checkpoint import Checkpoint
 from queue_env.progress import Advance, job_progress
 from queue_env.scoring import pilot
 from queue_env.scoring.blocks import Replication
-from queue_env.scoring.pilot import Plan, Replicator, jobs_of, plan_runs
+from queue_env.scoring.pilot import Plan, Replicator, Seen, allocate_runs, expected_work, jobs_of, plan_runs
 from queue_env.tail import Estimate, jackknife, quotient
 
 __all__ = ["Decomposition", "decompose"]
@@ -25,7 +26,8 @@ __all__ = ["Decomposition", "decompose"]
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 
-LATER_BATCH = 5  # replications
+_EARLY_BATCHES, LATER_BATCH = (4, 8), 4  # replications, after which the later ones are planned anew
+_USABLE = 0.9  # of the jobs that are left, for what is planned
 
 
 @dataclass(frozen=True)
@@ -124,19 +126,19 @@ def decompose(
                 plan = plan_runs(make, levels, wanted, pilot_seed, most_jobs, partial(run, advance=advance))
             kept.put_plan(plan)
         replicator = make(plan.level)
-        expected = pilot.FIRST_BATCH * float(plan.counts @ replicator.expected_jobs())
         found: list[Replication] = []
-        reached = False
-        with job_progress(int(expected), f"tail of {label}", progress) as advance:
+        reached, affordable = False, True
+        with job_progress(None, f"tail of {label}", progress) as advance:
             try:
-                while not reached:
-                    count = LATER_BATCH if found else pilot.FIRST_BATCH
-                    found += _batch(run, replicator, kept, len(found), main_seed.spawn(count), plan.counts, advance)
-                    half = _relative_half_widths(_controlled(_sums(found, replicator)))
-                    reached = bool(np.all(half <= wanted))
-                    spent = plan.spent + jobs_of(found)
-                    if spent * (len(found) + LATER_BATCH) / len(found) > most_jobs:
-                        break
+                while not reached and affordable:
+                    count = _next_batch(len(found))
+                    counts, expected = _next_counts(plan, found, count, replicator, wanted, most_jobs)
+                    advance(0, jobs_of(found) + expected)
+                    found += _batch(run, replicator, kept, len(found), main_seed.spawn(count), counts, advance)
+                    if len(found) >= pilot.FIRST_BATCH:
+                        half = _relative_half_widths(_controlled(_sums(found, replicator)))
+                        reached = bool(np.all(half <= wanted))
+                        affordable = _affordable(plan, found, replicator, wanted, most_jobs)
             except KeyboardInterrupt:
                 found = kept.replications(0)
                 if len(found) < pilot.FIRST_BATCH // 2:
@@ -145,6 +147,40 @@ def decompose(
                 kept.save(last=True)
     jobs = plan.spent + jobs_of(found)
     return Decomposition(_sums(found, replicator), jobs, plan.level, kept.seconds, reached)
+
+
+def _next_batch(made: int) -> int:
+    """Return how many replications to make before the next are planned."""
+    if made >= pilot.FIRST_BATCH:
+        return LATER_BATCH
+    return min(_EARLY_BATCHES[min(made, 1)], pilot.FIRST_BATCH - made)
+
+
+def _next_counts(
+    plan: Plan, found: list[Replication], batch: int, replicator: Replicator, wanted: FloatArray, most_jobs: float
+) -> tuple[FloatArray, float]:
+    """Return the runs of each class in the next replications, and the jobs that are still to come.
+
+    The replications so far say what the runs of a class add, and so every one is planned for the same variance. Each is
+    unbiased whatever those before it have found, so all have the same weight.
+    """
+    seen, rest = plan.seen.more(found), max(pilot.PLANNED - len(found), batch)
+    plain = plan.plain
+    most = _USABLE * (most_jobs - plan.spent - jobs_of(found)) / rest - plain
+    # Where there is little left, it is for fewer replications, but each has runs worth its plain run.
+    counts = allocate_runs(seen, replicator, wanted, max(most, plain))
+    return counts, rest * (expected_work(counts, seen, replicator) + plain)
+
+
+def _affordable(
+    plan: Plan, found: list[Replication], replicator: Replicator, wanted: FloatArray, most_jobs: float
+) -> bool:
+    """Return whether there are jobs left for further replications: for full ones, after those that were planned."""
+    left = most_jobs - plan.spent - jobs_of(found)
+    seen = plan.seen.more(found)
+    most = left / (pilot.PLANNED - len(found)) if len(found) < pilot.PLANNED else math.inf
+    counts = allocate_runs(seen, replicator, wanted, max(most, plan.plain))
+    return LATER_BATCH * (expected_work(counts, seen, replicator) + plan.plain) <= left
 
 
 def _batch(
@@ -205,11 +241,13 @@ class _Kept:
         if -1 not in self._finished:
             return None
         arrays = self._finished[-1][0]
-        return Plan(int(arrays["level"]), arrays["counts"], int(arrays["spent"]))
+        level, spent, plain = (int(arrays[name]) for name in ("level", "spent", "plain"))
+        return Plan(level, spent, plain, Seen(*(arrays[name] for name in Seen._fields)))
 
     def put_plan(self, plan: Plan) -> None:
         """Keep a plan."""
-        self._finished[-1] = [{name: np.asarray(value) for name, value in plan._asdict().items()}]
+        numbers = {name: np.asarray(getattr(plan, name)) for name in ("level", "spent", "plain")}
+        self._finished[-1] = [numbers | plan.seen._asdict()]
 
     def replications(self, first: int) -> list[Replication]:
         """Return the replications from a number on, as far as they are there without a gap."""

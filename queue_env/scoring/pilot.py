@@ -4,32 +4,42 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from queue_env.scoring.blocks import Replication
 
-__all__ = ["FIRST_BATCH", "Plan", "Replicator", "jobs_of", "plan_runs"]
+__all__ = [
+    "FIRST_BATCH",
+    "PLANNED",
+    "Plan",
+    "Replicator",
+    "Seen",
+    "allocate_runs",
+    "expected_work",
+    "jobs_of",
+    "plan_runs",
+]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 
 FIRST_BATCH = 20  # replications before an interval is looked at
+PLANNED = 32  # replications, after which it should be narrow enough
 _REPLICATIONS = 8  # of each part of the pilot
 _JOBS = 30_000  # expected of each class in each of them
 _MOST_IN_PILOT = 64  # runs of a class
-_SHARES = (0.1, 0.3)  # of the runs of a replication, which those of the later parts have
-_BUDGET, _MOST_JOBS = 0.1, 2e8  # of the jobs that may be simulated, and jobs, at most for each part
-_FEW = 6  # runs, from which moments of a class are taken
+_SHARES = (0.03, 0.05, 0.08, 0.12)  # of the runs of a replication, which those of the later parts have
+_BUDGET, _MOST_JOBS = 0.1, 5e7  # of the jobs that may be simulated, and jobs, at most for each part
+_FEW, _MORE, _NEAR = 6, 16, 4  # runs for the mean of a class, runs for its variance, and classes beside it at most
 _WILDEST = 4.0  # squared coefficient of variation believed of sizes that few runs have had
 _FAR = 1.5  # times as large as those that have had runs
 _MOST_RUNS = 200_000  # of a class in a replication
 _LEAST_SHARE, _ENOUGH = 0.002, 20_000  # of the jobs, for each class; and runs with which it has enough anyway
 _LEAST = 1e-9  # runs of a class in a replication
-_FACTOR = 2.1  # about Student's 0.975 quantile for the first batch
-_AIM = 0.85  # of the wanted half-width
+_FACTOR = 2.04  # Student's 0.975 quantile for so many
 _SPREADS = (0.1, 0.3, 1.0)  # of the mean: least standard deviations of what a run adds, of which the best counts
 _ROUNDS = 40  # of weights
 _LONG = 3.0  # runs of a class, so many that only those count on its borders
@@ -66,12 +76,44 @@ class Replicator(Protocol):
         ...
 
 
+class Seen(NamedTuple):
+    """Sums over replications; attributes as of `Replication`."""
+
+    totals: FloatArray
+    differences: FloatArray
+    jobs: IntArray
+    runs: IntArray
+    pairs: IntArray
+
+    @classmethod
+    def of(cls, found: list[Replication]) -> Seen:
+        """Return the sums over replications."""
+        sums: Any = {name: np.asarray(sum(getattr(r, name) for r in found)) for name in cls._fields}
+        return cls(**sums)
+
+    def more(self, found: list[Replication]) -> Seen:
+        """Return the sums with those of further replications."""
+        if not found:
+            return self
+        new = Seen.of(found)
+        sums: Any = {name: getattr(self, name) + getattr(new, name) for name in self._fields}
+        return Seen(**sums)
+
+
 class Plan(NamedTuple):
-    """The level of the blocks, the runs of each class in a replication, and the jobs that the pilot took."""
+    """The level of the blocks, and what the pilot has found at it.
+
+    Attributes:
+        level: of least work.
+        spent: jobs that the pilot took, at all levels.
+        plain: jobs of the plain run of a replication.
+        seen: sums over its replications.
+    """
 
     level: int
-    counts: FloatArray
     spent: int
+    plain: int
+    seen: Seen
 
 
 class _Moments(NamedTuple):
@@ -90,10 +132,11 @@ def plan_runs(
     most_jobs: float,
     run: Callable[[Replicator, list[np.random.SeedSequence], FloatArray], Iterator[Replication]],
 ) -> Plan:
-    """Find the level of least work, and how many runs of each class give the wanted precision with the least jobs.
+    """Find the level of least work, and see enough to allocate runs.
 
     First, classes get equally many jobs, whatever the level; then, at the best level, twice about what is thought to be
-    right by then, so that more is known of the classes which matter.
+    right by then, so that more is known of the classes which matter, and each a run, for what is not known of the
+    largest sizes makes work.
 
     Args:
         make: builds the replicator for a level.
@@ -117,19 +160,23 @@ def plan_runs(
             error = failure
             continue
         spent += jobs_of(found)
-        choices.append((*_allocation(found, replicator, wanted, most_jobs), level, counts, found))
+        seen = Seen.of(found)
+        planned = allocate_runs(seen, replicator, wanted)
+        choices.append((PLANNED * expected_work(planned, seen, replicator), level, counts, seen, planned))
     if not choices:
         assert error is not None
         raise error
-    work, planned, level, counts, found = min(choices, key=lambda choice: choice[0])
-    replicator = make(level)
+    work, level, counts, seen, planned = min(choices, key=lambda choice: choice[0])
+    replicator, most = make(level), min(_BUDGET * most_jobs, _MOST_JOBS)
+    one_each = 1.0 / (len(_SHARES) * _REPLICATIONS)
+    one_each *= min(1.0, most / (_REPLICATIONS * one_each * float(replicator.expected_jobs().sum())))
     for share in _SHARES:
-        share = min(share, min(_BUDGET * most_jobs, _MOST_JOBS) / max(work, 1.0))
-        later = list(run(replicator, seed.spawn(_REPLICATIONS), counts + share * planned))
-        spent += jobs_of(later)
-        found += later
-        work, planned = _allocation(found, replicator, wanted, most_jobs)
-    return Plan(level, planned, spent)
+        part = counts + min(share, most / max(work, 1.0)) * planned
+        later = list(run(replicator, seed.spawn(_REPLICATIONS), np.maximum(part, one_each)))
+        spent, seen = spent + jobs_of(later), seen.more(later)
+        planned = allocate_runs(seen, replicator, wanted)
+        work = PLANNED * expected_work(planned, seen, replicator)
+    return Plan(level, spent, later[0].plain, seen)
 
 
 def _even_counts(replicator: Replicator, most_jobs: float) -> FloatArray:
@@ -138,21 +185,29 @@ def _even_counts(replicator: Replicator, most_jobs: float) -> FloatArray:
     return np.asarray(counts * min(1.0, _BUDGET * most_jobs / (_REPLICATIONS * float(counts @ jobs))))
 
 
-def _allocation(
-    found: list[Replication], replicator: Replicator, wanted: FloatArray, most_jobs: float
-) -> tuple[float, FloatArray]:
-    """Return the work for the wanted precision, and the runs of each class in each of the first replications.
+def allocate_runs(seen: Seen, replicator: Replicator, wanted: FloatArray, most_jobs: float = math.inf) -> FloatArray:
+    """Return the runs of each class in a replication so that so many of them give the wanted precision.
 
     Where there is but one run in several classes, it should go with the mean of what a run adds, too; how much, is
     tried.
+
+    Args:
+        seen: by replications so far.
+        replicator: that has made them.
+        wanted: `(columns,)` relative half-widths of the 95 % intervals.
+        most_jobs: of a replication.
     """
-    moments = _moments(found, replicator)
+    moments = _moments(seen, replicator)
     choices = [_least_counts(moments, replicator.probabilities, wanted, spread) for spread in _SPREADS]
     counts = min(choices, key=lambda counts: float(counts @ moments.jobs))
     least = _LEAST_SHARE * float(counts @ moments.jobs) / moments.jobs
     counts = np.maximum(counts, np.minimum(least, _ENOUGH))
-    work = FIRST_BATCH * float(counts @ moments.jobs)
-    return work, np.asarray(counts * min(1.0, (1 - 2 * _BUDGET) * most_jobs / work))
+    return np.asarray(counts * min(1.0, most_jobs / float(counts @ moments.jobs)))
+
+
+def expected_work(counts: FloatArray, seen: Seen, replicator: Replicator) -> float:
+    """Return the jobs that the runs of a replication take."""
+    return float(counts @ _moments(seen, replicator).jobs)
 
 
 def _least_counts(moments: _Moments, probabilities: FloatArray, wanted: FloatArray, spread: float) -> FloatArray:
@@ -169,7 +224,7 @@ def _least_counts(moments: _Moments, probabilities: FloatArray, wanted: FloatArr
         spread: of the mean, the least standard deviation of what a run adds.
     """
     value = probabilities @ moments.mean
-    allowed = FIRST_BATCH * (value * wanted * _AIM / _FACTOR) ** 2
+    allowed = PLANNED * (value * wanted / _FACTOR) ** 2
     seen = allowed > 0
     variance = probabilities[:, None] ** 2 * (moments.variance + (spread * moments.mean) ** 2)
     share = variance[:, seen] / allowed[seen] / moments.jobs[:, None]
@@ -200,7 +255,7 @@ def _variance(probabilities: FloatArray, moments: _Moments, counts: FloatArray) 
     return np.asarray(within + (second - first**2).sum(axis=0))
 
 
-def _moments(found: list[Replication], replicator: Replicator) -> _Moments:
+def _moments(seen: Seen, replicator: Replicator) -> _Moments:
     """Estimate moments by class.
 
     A class that has had few runs takes its neighbours' too. Where these are of far smaller sizes, more is believed
@@ -208,25 +263,29 @@ def _moments(found: list[Replication], replicator: Replicator) -> _Moments:
     job holds up others, and that it differs by about as much as its mean.
     """
     expected, sizes = replicator.expected_jobs(), replicator.sizes
-    totals, squares, jobs, runs = (
-        np.asarray(sum(part)) for part in zip(*((r.totals, r.squares, r.jobs, r.runs) for r in found), strict=True)
-    )
+    totals, differences, jobs, runs, pairs = seen
     mean, variance, cost = np.zeros_like(totals), np.zeros_like(totals), np.zeros(len(runs))
     for k in range(len(runs)):
-        reach = 0
-        while runs[max(k - reach, 0) : k + reach + 1].sum() < _FEW and reach < len(runs):
-            reach += 1
-        near = slice(max(k - reach, 0), k + reach + 1)
+        near = _neighbours(runs, k, _FEW, len(runs))
         count = max(int(runs[near].sum()), 1)
         larger = max(float(sizes[k] * count / max(float(runs[near] @ sizes[near]), sizes[k])), 1.0)
         mean[k] = totals[near].sum(axis=0) / count
-        variance[k] = np.maximum(squares[near].sum(axis=0) / count - mean[k] ** 2, 0)
+        wide = _neighbours(runs, k, _MORE, max(_NEAR, near.stop - k))
+        variance[k] = differences[wide].sum(axis=0) / max(int(pairs[wide].sum()), 1)
         if larger > _FAR:
             variance[k] = np.clip(variance[k], mean[k] ** 2, _WILDEST * mean[k] ** 2) * larger**2
             mean[k] *= larger
         longer = float(expected[k] * count / max(float(runs[near] @ expected[near]), 1.0))
         cost[k] = longer * max(jobs[near].sum() / count, 1.0)
     return _Moments(mean, variance, cost)
+
+
+def _neighbours(runs: IntArray, k: int, wanted: int, most: int) -> slice:
+    """Return the classes around one that have so many runs, at most so many on each side."""
+    reach = 0
+    while runs[max(k - reach, 0) : k + reach + 1].sum() < wanted and reach < most:
+        reach += 1
+    return slice(max(k - reach, 0), k + reach + 1)
 
 
 def jobs_of(found: list[Replication]) -> int:

@@ -32,7 +32,7 @@ def test_no_other_numbers_of_runs_take_fewer_jobs(seed: int) -> None:
     """Beside SciPy's optimiser for constraints; where classes have many runs, only their own variances count."""
     found, wanted = moments(seed), np.array([0.02, 0.04, 0.03])
     probabilities = STRATA.probabilities
-    allowed = pilot.FIRST_BATCH * (probabilities @ found.mean * wanted * pilot._AIM / pilot._FACTOR) ** 2
+    allowed = pilot.PLANNED * (probabilities @ found.mean * wanted / pilot._FACTOR) ** 2
     counts = pilot._least_counts(found, probabilities, wanted, spread=0.0)
     within = probabilities[:, None] ** 2 * found.variance
     assert np.all((within / counts[:, None]).sum(axis=0) <= allowed * (1 + 1e-9))
