@@ -32,7 +32,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 
 _LEAST_SLOTS, _SPARE_SLOTS = 16, 2.0  # at least, and times the jobs present
-_TOO_MANY_SLOTS = 16  # times those that would do
+_TOO_MANY_SLOTS = 4  # times those that would do
 _POOL = 32_768  # numbers drawn at once
 _CHUNK = 4096  # jobs at most in a stretch of a run
 _PIECE = 32_768  # jobs at most in a piece of the plain run
@@ -174,11 +174,12 @@ class Blocks:
             yield self._just_before(system, float(gap[0]))
 
     def _just_before(self, system: System, gap: float) -> Memory:
-        """Return the state of the system as it is when the gap has passed, in few slots, for each run copies them."""
-        twin, slots = copy.copy(system), _slots(system)
-        twin.memory = compact(system.memory, slots)
+        """Return a copy of the system as it is when the gap has passed, in few slots, for each run copies them."""
+        slots = max(_LEAST_SLOTS, int(_SPARE_SLOTS * int(system.memory.system["number"][0])))
         if len(system.memory.jobs) > _TOO_MANY_SLOTS * slots:
             system.memory = compact(system.memory, slots)
+        twin = copy.copy(system)
+        twin.memory = unpack(pack(system.memory), system.memory)
         state = twin.memory.system
         state["horizon"] = twin.now + gap
         twin.drain()
@@ -264,11 +265,6 @@ class Blocks:
                 f"{int(task['most'])} jobs, or with {_MOST_PRESENT} present; allowed: a policy under which it does"
             )
         raise ValueError(f"policy {label}: its rates or indices are NaN or not allowed")
-
-
-def _slots(system: System) -> int:
-    """Return how many slots a snapshot of the system gets."""
-    return max(_LEAST_SLOTS, int(_SPARE_SLOTS * int(system.memory.system["number"][0])))
 
 
 def _grown(memory: Memory, buffer: FloatArray) -> tuple[Memory, FloatArray]:
