@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from queue_env.by_size import SizeClasses, size_classes
 from queue_env.distributions.checks import refuse
-from queue_env.kernel.layout import BINS, STATS
+from queue_env.kernel.layout import BINS, SIZE_BINS, STATS
 from queue_env.quantities import QUANTITIES, check_spare, estimate
 from queue_env.tail import (
     Interval,
@@ -73,6 +74,7 @@ class Result:
         sizes: law of the sizes; of a workload, the empirical one.
         stats: `STATS`, shape (rows,).
         response_counts, slowdown_counts: histograms of served jobs, int64, shape (rows, BINS).
+        size_counts: sizes of served and of abandoned jobs, int64, shape (rows, 2, SIZE_BINS).
         window: length of the time over which averages are taken, shape (systems,), as the next four.
         number_area: time integral of the number in system over the window.
         busy_area: time integral of the total service rate over the window.
@@ -100,6 +102,7 @@ class Result:
     stats: NDArray[np.void] = field(repr=False)
     response_counts: IntArray = field(repr=False)
     slowdown_counts: IntArray = field(repr=False)
+    size_counts: IntArray = field(repr=False)
     window: FloatArray = field(repr=False)
     number_area: FloatArray = field(repr=False)
     busy_area: FloatArray = field(repr=False)
@@ -117,6 +120,11 @@ class Result:
                 refuse("result", f"shape of {name}", f"{(self.stats.size, BINS)}", counts.shape)
             if not np.array_equal(counts.sum(axis=1), self.stats["served"]):
                 refuse("result", f"row sums of {name}", "the numbers of served jobs", counts.sum(axis=1))
+        if self.size_counts.shape != (self.stats.size, 2, SIZE_BINS):
+            refuse("result", "shape of size_counts", f"{(self.stats.size, 2, SIZE_BINS)}", self.size_counts.shape)
+        if not np.array_equal(self.size_counts.sum(axis=2).T, [self.stats["served"], self.stats["abandoned"]]):
+            allowed = "the numbers of served and of abandoned jobs"
+            refuse("result", "row sums of size_counts", allowed, self.size_counts.sum(axis=2))
         if self.window.ndim != 1 or self.window.size == 0:
             refuse("result", "window", "one-dimensional and not empty", self.window)
         for name in _PER_SYSTEM:
@@ -176,6 +184,14 @@ class Result:
         """The same as `quantile`, of slowdown."""
         slowdowns = self.slowdown_counts.sum(axis=0)
         return np.minimum(quantile_from_counts(slowdowns, q), self.max_slowdown)[()]
+
+    def by_size(self, classes: int | ArrayLike = 10, level: float = 0.95) -> SizeClasses:
+        """P[served | size], in classes of sizes: so many of about as many jobs each, or of the given ends.
+
+        Sizes are counted in bins, 16 an octave, and a class is made of whole bins: ends are moved to the nearest. Of
+        counted jobs that have left; ValueError as in `size_classes`.
+        """
+        return size_classes(self.size_counts, classes, level)
 
     # ---- single numbers -----------------------------------------------------------------------------------
 
@@ -293,7 +309,8 @@ class Result:
         """The result without its arrays, fit for JSON: what is NaN or infinite is None.
 
         Each quantity of `summary` is {"value", "low", "high"}; "quantile" and "slowdown_quantile" are lists
-        of such with "q", and "normalised_tail" with "t" and "events", the number of jobs with T > t.
+        of such with "q", and "normalised_tail" with "t" and "events", the number of jobs with T > t. Where jobs
+        abandoned, "served_by_size" is a list of such by tenths of the jobs, with "from", "to" and "jobs".
         """
         out: dict[str, Any] = {name: getattr(self, name) for name in _PLAIN}
         out |= {name: _finite(getattr(self, name)) for name in _MAXIMA}
@@ -308,7 +325,7 @@ class Result:
                 out[kind].append({"t": t, **entry, "events": float(self.events(t))})
             else:
                 out[kind].append({"q": float(argument), **entry})
-        return out
+        return out | {"served_by_size": self.by_size(level=level).to_list() if self.abandoned else []}
 
     # ---- how it is done -----------------------------------------------------------------------------------
 

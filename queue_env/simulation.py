@@ -115,6 +115,7 @@ class Simulation:
             stats=stats,
             response_counts=memory.response_counts.copy(),
             slowdown_counts=memory.slowdown_counts.copy(),
+            size_counts=memory.size_counts.copy(),
             **{name: np.array([value]) for name, value in measures.items()},  # type: ignore[arg-type]
         )
 

@@ -193,6 +193,7 @@ def _finish(plan: Plan, system: System, stream: int, jobs: list[Chunk]) -> Finis
         "stats": memory.stats,
         "response_counts": memory.response_counts,
         "slowdown_counts": memory.slowdown_counts,
+        "size_counts": memory.size_counts,
         "measures": np.array([measures[name] for name in _MEASURES]),
         "simulated": memory.system["arrived"].copy(),
     }
@@ -242,6 +243,7 @@ def _result(plan: Plan, index: int, finished: dict[int, list[Finished]], seconds
         stats=stats,
         response_counts=counts,
         slowdown_counts=np.concatenate([part["slowdown_counts"] for part in parts]),
+        size_counts=np.concatenate([part["size_counts"] for part in parts]),
         **dict(zip(_MEASURES, measures, strict=True)),
         note=_note(plan, index, stats, counts),
         records=parts[0]["records"] if plan.records else None,

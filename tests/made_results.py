@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from queue_env.by_size import size_edges
 from queue_env.comparison import Comparison
 from queue_env.distributions import law
-from queue_env.kernel.layout import BINS, STATS
+from queue_env.kernel.layout import STATS
 from queue_env.result import Result
 from queue_env.scenarios import scenario
 from queue_env.tail import bin_edges
@@ -18,9 +19,11 @@ from queue_env.tail import bin_edges
 ROWS, JOBS = 10, 20_000
 
 
-def histogram(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    places = np.clip(np.searchsorted(bin_edges(), values, side="right") - 1, 0, BINS - 1)
-    return np.stack([np.bincount(row, minlength=BINS) for row in places])
+def histogram(values: NDArray[np.float64], edges: NDArray[np.float64] | None = None) -> NDArray[np.int64]:
+    edges = bin_edges() if edges is None else edges
+    bins = len(edges) - 1
+    places = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, bins - 1)
+    return np.stack([np.bincount(row, minlength=bins) for row in places])
 
 
 def made_result(
@@ -31,9 +34,9 @@ def made_result(
     present: int = 0,
     **changes: Any,
 ) -> Result:
-    """A result of response times and sizes of shape (rows, jobs); `abandoned`, `present` are per row."""
+    """A result of response times and sizes of shape (rows, jobs); `abandoned` (of size 1), `present` are per row."""
     rows, jobs = responses.shape
-    slowdowns = responses / drawn
+    slowdowns, lost = responses / drawn, np.ones((rows, abandoned))
     stats = np.zeros(rows, STATS)
     for name, values in (("response", responses), ("slowdown", slowdowns)):
         stats[f"{name}_sum"] = values.sum(axis=1)
@@ -58,6 +61,7 @@ def made_result(
         "stats": stats,
         "response_counts": histogram(responses),
         "slowdown_counts": histogram(slowdowns),
+        "size_counts": np.stack([histogram(drawn, size_edges()), histogram(lost, size_edges())], axis=1),
         "window": np.full(rows, 1000.0),
         "number_area": stats["response_sum"],
         "busy_area": np.full(rows, 1600.0),

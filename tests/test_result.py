@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from queue_env.distributions import law
-from queue_env.kernel.layout import BINS, STATS
+from queue_env.kernel.layout import BINS, SIZE_BINS, STATS
 from queue_env.quantities import QUANTITIES
 from queue_env.result import QUANTILES, Result
 from queue_env.tail import t_interval
@@ -24,25 +24,27 @@ PARETO = law({"law": "pareto", "alpha": 1.5, "mean": 1})
 SCENARIO = {"name": "custom", "servers": 2, "load": 0.8, "sizes": PARETO.spec()}
 
 
-def binned(rows: list[Floats]) -> NDArray[np.int64]:
-    """Histograms by logarithms and fractions of octaves, not by the kernel's bits, shape (rows, BINS)."""
-    counts = np.zeros((len(rows), BINS), dtype=np.int64)
+def binned(rows: list[Floats], per_octave: int = 128) -> NDArray[np.int64]:
+    """Histograms by logarithms and fractions of octaves, not by the kernel's bits, shape (rows, bins)."""
+    bins = BINS * per_octave // 128
+    counts = np.zeros((len(rows), bins), dtype=np.int64)
     for row, values in enumerate(rows):
         fraction, exponent = np.frexp(values)  # fraction in [1/2, 1)
-        place = (exponent - 1 + 40) * 128 + np.floor((2 * fraction - 1) * 128).astype(int)
-        counts[row] = np.bincount(np.clip(place, 0, BINS - 1), minlength=BINS)
+        place = (exponent - 1 + 40) * per_octave + np.floor((2 * fraction - 1) * per_octave).astype(int)
+        counts[row] = np.bincount(np.clip(place, 0, bins - 1), minlength=bins)
     return counts
 
 
 def result(responses: list[Floats], sizes: list[Floats] | None = None, **changes: Any) -> Result:
     """A result from the response times of the served jobs of each row; waiting is what is not size.
 
-    `abandoned` (list of waiting times, one array a row) and `present` (counts) add other jobs; further
-    changes are fields of `Result`.
+    `abandoned` (list of waiting times, one array a row; their sizes in `lost`, 1 if not given) and `present`
+    (counts) add other jobs; further changes are fields of `Result`.
     """
     rows = len(responses)
     sizes = sizes or [np.ones(len(row)) for row in responses]
     abandoned = changes.pop("abandoned", [np.zeros(0)] * rows)
+    lost = changes.pop("lost", [np.ones(len(row)) for row in abandoned])
     sums = np.zeros(rows, STATS)
     slowdowns = [t / s for t, s in zip(responses, sizes, strict=True)]
     waiting = [np.concatenate([t - s, a]) for t, s, a in zip(responses, sizes, abandoned, strict=True)]
@@ -75,6 +77,7 @@ def result(responses: list[Floats], sizes: list[Floats] | None = None, **changes
         "stats": sums,
         "response_counts": binned(responses),
         "slowdown_counts": binned(slowdowns),
+        "size_counts": np.stack([binned(sizes, 16), binned(lost, 16)], axis=1),
         "window": np.full(rows, 100.0),
         "number_area": np.full(rows, 250.0),
         "busy_area": np.full(rows, 160.0),
@@ -342,6 +345,8 @@ def test_levels_out_of_range(level: float) -> None:
         ({"stats": np.zeros(0, STATS)}, "stats must be one-dimensional records of STATS"),
         ({"response_counts": np.zeros((1, BINS), dtype=np.int64)}, "shape of response_counts must be"),
         ({"slowdown_counts": np.zeros((2, BINS), dtype=np.int64)}, "row sums of slowdown_counts must be"),
+        ({"size_counts": np.zeros((2, SIZE_BINS), dtype=np.int64)}, "shape of size_counts must be"),
+        ({"size_counts": np.zeros((2, 2, SIZE_BINS), dtype=np.int64)}, "row sums of size_counts must be"),
         ({"window": np.zeros(0)}, "window must be one-dimensional and not empty"),
         ({"busy_area": np.zeros(3)}, "shape of busy_area must be"),
     ],

@@ -14,7 +14,7 @@ POLICIES = ("srpt", "dynasplit", "ps", "las")
 
 
 def same(one: Result, other: Result) -> None:
-    for name in ("stats", "response_counts", "slowdown_counts", "window", "number_area", "busy_area"):
+    for name in ("stats", "response_counts", "slowdown_counts", "size_counts", "window", "number_area", "busy_area"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
 
 

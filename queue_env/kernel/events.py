@@ -30,6 +30,7 @@ from queue_env.kernel.layout import (
     REMAINING,
     SERVED,
     SHARING,
+    SIZE_BITS,
     SWITCH,
     THRESHOLD,
     WATCH,
@@ -553,6 +554,7 @@ def count(m: Memory, s: Record, slot: int, outcome: int, response: float) -> Non
     stats["waiting_square_sum"] += waited * waited
     if waited > 0.0:
         stats["waited"] += 1
+    m.size_counts[row, outcome, bin_of(job["size"]) >> (BIN_BITS - SIZE_BITS)] += 1
     if outcome == SERVED:
         count_served(m, row, slot, response)
         if len(m.marks) > 0:

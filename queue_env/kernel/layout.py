@@ -81,12 +81,15 @@ BIN_BITS = 7
 LOWEST_OCTAVE = -40
 HIGHEST_OCTAVE = 60
 BINS = (HIGHEST_OCTAVE - LOWEST_OCTAVE) << BIN_BITS
+SIZE_BITS = 4  # sizes by outcome: 2^4 bins an octave over the same octaves
+SIZE_BINS = (HIGHEST_OCTAVE - LOWEST_OCTAVE) << SIZE_BITS
 
 SMALL = 32  # up to so many servers, those in service lie in one sorted array
 MANY = 64  # up to so many jobs, the next anchor is found by looking at all of them; with more, in a heap
 
 
-COUNTED = ("stats", "response_counts", "slowdown_counts", "marks", "above", "periods", "records")  # whatever the slots
+# What is counted, whatever the slots.
+COUNTED = ("stats", "response_counts", "slowdown_counts", "size_counts", "marks", "above", "periods", "records")
 
 
 def record_type(floats: str, ints: str, short_ints: str = "") -> np.dtype[np.void]:
@@ -151,6 +154,7 @@ class Memory(NamedTuple):
         parameters: `(k,)` the policy's numbers.
         stats: `(rows,)` of `STATS`.
         response_counts, slowdown_counts: `(rows, BINS)`.
+        size_counts: `(rows, 2, SIZE_BINS)`, sizes of counted jobs that were served, and of those that abandoned.
         marks: `(times,)` increasing, at which response times are counted besides; or of length 0.
         above: `(times + 1,)` counted jobs served, by how many of the marks their response time is above, weighted.
         periods: `(MOST_PERIODS,)` numbers of the jobs from which on the weight is 1, 2, 4, ...
@@ -178,6 +182,7 @@ class Memory(NamedTuple):
     stats: Array
     response_counts: Ints
     slowdown_counts: Ints
+    size_counts: Ints
     marks: Floats
     above: Floats
     periods: Ints
@@ -221,6 +226,7 @@ def allocate(
         stats=np.zeros(rows, STATS),
         response_counts=np.zeros((rows, BINS), dtype=np.int64),
         slowdown_counts=np.zeros((rows, BINS), dtype=np.int64),
+        size_counts=np.zeros((rows, 2, SIZE_BINS), dtype=np.int64),
         marks=np.zeros(0) if marks is None else marks,
         above=np.zeros(1 if marks is None else len(marks) + 1),
         periods=np.zeros(MOST_PERIODS, dtype=np.int64),

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from queue_env.kernel.layout import BINS, SERVED, STATS
+from queue_env.by_size import size_edges
+from queue_env.kernel.layout import ABANDONED, BINS, SERVED, SIZE_BINS, STATS
 from queue_env.result import Result
 from queue_env.scenarios import Scenario
 from queue_env.scoring.lanes import AgentPolicy
@@ -81,6 +82,7 @@ def _result(
 ) -> Result:
     stats = np.zeros(_STREAMS, STATS)
     responses, slowdowns = (np.zeros((_STREAMS, BINS), np.int64) for _ in range(2))
+    sizes = np.zeros((_STREAMS, 2, SIZE_BINS), np.int64)
     systems, served_work = envs.batch.memory.systems, np.zeros(_STREAMS)
     for b in range(_STREAMS):
         records = envs.records(b)
@@ -90,7 +92,9 @@ def _result(
         response = served["departure_time"] - served["arrival_time"]
         slowdown = response / served["size"]
         _fill(stats[b], rows, served, response, slowdown)
-        responses[b], slowdowns[b] = _histogram(response), _histogram(slowdown)
+        responses[b], slowdowns[b] = _histogram(response, bin_edges()), _histogram(slowdown, bin_edges())
+        sizes[b, SERVED] = _histogram(served["size"], size_edges())
+        sizes[b, ABANDONED] = _histogram(_abandoned(rows)["size"], size_edges())
     now = systems["origin"] + systems["now"]
     return Result(
         policy=label,
@@ -108,6 +112,7 @@ def _result(
         stats=stats,
         response_counts=responses,
         slowdown_counts=slowdowns,
+        size_counts=sizes,
         window=now.astype(float),
         number_area=systems["number_area"].astype(float),
         busy_area=served_work,
@@ -118,6 +123,10 @@ def _result(
 
 def _served(records: NDArray[np.void]) -> NDArray[np.void]:
     return np.asarray(records[records["outcome"] == SERVED])
+
+
+def _abandoned(records: NDArray[np.void]) -> NDArray[np.void]:
+    return np.asarray(records[np.isfinite(records["departure_time"]) & (records["outcome"] != SERVED)])
 
 
 def _fill(
@@ -131,10 +140,11 @@ def _fill(
     row["response_max"], row["slowdown_max"] = response.max(initial=0.0), slowdown.max(initial=0.0)
     row["waiting_sum"], row["waiting_square_sum"] = gone["waiting_time"].sum(), (gone["waiting_time"] ** 2).sum()
     row["waited"], row["size_sum"] = int((gone["waiting_time"] > 0).sum()), served["size"].sum()
-    lost = gone[gone["outcome"] != SERVED]
+    lost = _abandoned(rows)
     row["abandoned_time_sum"] = (lost["departure_time"] - lost["arrival_time"]).sum()
 
 
-def _histogram(values: NDArray[Any]) -> NDArray[np.int64]:
-    places = np.clip(np.searchsorted(bin_edges(), values, side="right") - 1, 0, BINS - 1)
-    return np.bincount(places, minlength=BINS)
+def _histogram(values: NDArray[Any], edges: NDArray[np.float64]) -> NDArray[np.int64]:
+    bins = len(edges) - 1
+    places = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, bins - 1)
+    return np.bincount(places, minlength=bins)
