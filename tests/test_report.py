@@ -129,7 +129,7 @@ def test_normalised_tail_is_tabulated_in_mean_service_times_as_far_as_it_was_see
 
 def test_patience_brings_throughput_and_abandonment_and_no_normalised_tail() -> None:
     results = made_comparison({"fcfs": 1.0}, "impatient-100", abandoned=5_000, present=7)
-    *_, patience, present = result_tables(results)
+    *_, patience, by_size, present = result_tables(results)
     assert patience.columns[1:] == ("throughput", "abandonment", "mean waiting", "utilisation")
     throughput, abandonment, *_ = patience.rows[0][1:]
     assert isinstance(throughput, Interval)
@@ -137,6 +137,10 @@ def test_patience_brings_throughput_and_abandonment_and_no_normalised_tail() -> 
     assert throughput.value == JOBS / 1000
     assert abandonment.value == pytest.approx(5_000 / (JOBS + 5_007))
     assert column(present, "present") == [7 * ROWS]
+    classes = results["fcfs"].by_size()
+    assert by_size.columns[1:] == tuple(f"to {end:.3g}" for end in classes.edges[1:])
+    assert by_size.rows[0][1:] == tuple(classes.served)
+    assert 0 < min(classes.served) < max(classes.served) == 1  # who abandons has size 1
     assert not any(table.title.startswith("Normalised tail") for table in result_tables(results))
 
 

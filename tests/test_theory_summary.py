@@ -126,7 +126,8 @@ def test_tail_bound_is_listed_for_the_decades_of_the_score() -> None:
 
 
 def test_exponential_patience_lists_erlang_a_and_the_limits() -> None:
-    found = listed(scenario("impatient-100"))
+    model = scenario("impatient-100")
+    found = listed(model)
     exact = theory.erlang_a(120.0, 1.0, 100, 1.0)
     for policy in ("fcfs", "lcfs", "plcfs"):
         assert found[policy, "P[abandon]", "exact"].value == exact.abandonment
@@ -137,7 +138,15 @@ def test_exponential_patience_lists_erlang_a_and_the_limits() -> None:
     assert found["srpt", "throughput/λ", "limit"].value == pytest.approx(0.9606471522676, rel=1e-10)
     assert found["fcfs", "P[abandon]", "limit"].value == pytest.approx(1 / 6, rel=1e-12)
     assert found["loss-priority", "P[loss] of class 1", "exact"].value == theory.erlang_b(100, 100.0)
-    assert not any(kind == "bound" for _, _, kind in found)
+    assert found["srpt", "largest size served, τ", "limit"].value == theory.srpt_threshold(1.2, model.sizes)
+    assert found["fcfs", "waiting of served jobs, w", "limit"].value == pytest.approx(math.log(1.2), rel=1e-12)
+    bounds = {quantity: value.value for (_, quantity, kind), value in found.items() if kind == "bound"}
+    assert bounds == {
+        "P[abandon]": pytest.approx(1 - 0.9606471522676, rel=1e-10),
+        "mean waiting": pytest.approx(1 - 0.9606471522676, rel=1e-10),
+    }
+    served = found["loss-priority", "throughput/λ of class 1", "exact"].value
+    assert served == pytest.approx(0.9606471522676 * (1 - theory.erlang_b(100, 100.0)), rel=1e-10)
 
 
 def test_decreasing_hazard_leaves_out_the_waiting_limit_of_lcfs() -> None:
@@ -145,13 +154,16 @@ def test_decreasing_hazard_leaves_out_the_waiting_limit_of_lcfs() -> None:
     assert ("lcfs", "throughput/λ", "limit") in found
     assert ("lcfs", "mean waiting", "limit") not in found
     assert ("fcfs", "mean waiting", "limit") in found
+    assert [key for key in found if key[2] == "bound"] == [("any", "P[abandon]", "bound")]
     assert not any(kind == "exact" and policy != "loss-priority" for policy, _, kind in found)
 
 
 def test_what_a_result_assumes_is_respected() -> None:
     """No limit below load 1, no Erlang A if the clock runs in service, only the tail if not Poisson."""
     assert not any(kind == "limit" for _, _, kind in listed(scenario("impatient-100", load=0.9)))
-    assert listed(scenario("impatient-100", clock="fractional")) == listed(scenario("impatient-100"))
+    standing, moving = (listed(scenario("impatient-100", clock=clock)) for clock in ("queue", "fractional"))
+    assert standing.pop(("any", "mean waiting", "bound"))  # W is the time at rate zero, where this clock runs too
+    assert standing == moving
     assert theory.applicable(scenario("impatient-100", clock="sojourn")) == []
     renewal = {"process": "renewal", "law": {"law": "uniform", "low": 0.0, "high": 2.0}}
     kept = listed(scenario("light-2", arrivals=renewal))

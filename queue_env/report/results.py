@@ -91,6 +91,8 @@ def result_tables(results: Comparison) -> list[Table]:
         tables.append(_table(results, title, decades))
     if any(result.abandoned for result in results.values()):
         tables.append(_table(results, "Throughput and abandonment", _patience_columns()))
+        title = "P[served | size], in classes of about a tenth of the jobs, by the largest size in each"
+        tables.append(_table(results, title, _size_columns(first), "served of size"))
     if any(result.present for result in results.values()):
         columns: dict[str, Column] = {"present": lambda result: result.present}
         tables.append(_table(results, "Counted jobs that are still present, in none of the above", columns))
@@ -155,6 +157,15 @@ def _slowdown_columns() -> dict[str, Column]:
 def _patience_columns() -> dict[str, Column]:
     quantities = ("throughput", "abandonment", "mean_waiting", "utilisation")
     return {quantity.replace("_", " "): _interval_of(quantity) for quantity in quantities}
+
+
+def _size_columns(first: Result) -> dict[str, Column]:
+    edges = first.by_size().edges
+    return {f"to {end:.3g}": _served_in(k, edges) for k, end in enumerate(edges[1:])}
+
+
+def _served_in(k: int, edges: NDArray[np.float64]) -> Column:
+    return lambda result: float(result.by_size(edges).served[k])
 
 
 def _percentile(q: float) -> str:

@@ -67,8 +67,8 @@ def applicable(scenario: Scenario) -> list[TheoryValue]:
 
     Without patience: the tail bound; for Poisson arrivals also the mean bound, M/G/1 for one server,
     generalised PS for many, Erlang C for exponential sizes. With patience, Poisson arrivals and a clock that
-    stands during service: Erlang A for exponential sizes and patience, and the many-server limits for a load
-    above 1.
+    stands during service: Erlang A for exponential sizes and patience; for a load above 1 the many-server
+    limits, and what no policy can beat with any number of servers.
 
     Args:
         scenario: the model.
@@ -175,13 +175,30 @@ def _overload(scenario: Scenario, patience: Law) -> Iterator[TheoryValue]:
     load, sizes = scenario.load, scenario.sizes
     fcfs, lcfs = impatience.fcfs_limit(load, patience), impatience.lcfs_limit(load, patience)
     yield from _limit("fcfs", fcfs, "1/ρ", "∫_0^w (1-H), H(w) = 1-1/ρ", "section 4")
+    wait, source = impatience.fcfs_fluid_wait(load, patience), f"{_PAPER_LIMITS}, section 4"
+    yield TheoryValue("waiting of served jobs, w", "fcfs", wait, "time", "H(w) = 1-1/ρ", source, "limit")
     yield from _limit("lcfs", lcfs, "1/ρ", "(1-1/ρ)/θ", "section 4.1")
     if not sizes.has_atoms:
-        srpt = impatience.srpt_limit(load, sizes, patience)
-        yield from _limit("srpt", srpt, "G(τ), E[S; S≤τ] = E[S]/ρ", "(1-G(τ))/θ", "Theorem 2")
-        loss = impatience.loss_priority_class1_loss(scenario.servers)
-        quantity, source = "P[loss] of class 1", f"{_PAPER_LIMITS}, section 3.1"
-        yield TheoryValue(quantity, "loss-priority", loss, "probability", "B(n,n)", source, "exact")
+        yield from _by_size(scenario, patience)
+
+
+def _by_size(scenario: Scenario, patience: Law) -> Iterator[TheoryValue]:
+    """What the threshold τ of sizes gives: the limit of SRPT, bounds for every policy, and system L."""
+    load, sizes = scenario.load, scenario.sizes
+    threshold, srpt = impatience.srpt_threshold(load, sizes), impatience.srpt_limit(load, sizes, patience)
+    source, equation = f"{_PAPER_LIMITS}, (1)", "E[S; S≤τ] = E[S]/ρ"
+    yield TheoryValue("largest size served, τ", "srpt", threshold, "time", equation, source, "limit")
+    yield from _limit("srpt", srpt, f"G(τ), {equation}", "(1-G(τ))/θ", "Theorem 2")
+    source, lost = "the work of served jobs fits into n servers", srpt.abandonment
+    yield TheoryValue("P[abandon]", "any", lost, "probability", "1 - G(τ)", source, "bound")
+    if impatience.hazard_trend(patience) == "constant" and scenario.clock == "queue":
+        formula, unseen = "P[abandon]/θ ≥ (1-G(τ))/θ", f"{source}, and the policy does not see patience"
+        yield TheoryValue("mean waiting", "any", lost * patience.mean, "time", formula, unseen, "bound")
+    loss, source = impatience.loss_priority_class1_loss(scenario.servers), f"{_PAPER_LIMITS}, section 3.1"
+    yield TheoryValue("P[loss] of class 1", "loss-priority", loss, "probability", "B(n,n)", source, "exact")
+    served = srpt.throughput * (1.0 - loss)
+    formula = "G(τ)·(1-B(n,n))"
+    yield TheoryValue("throughput/λ of class 1", "loss-priority", served, "ratio", formula, source, "exact")
 
 
 def _limit(
