@@ -28,8 +28,8 @@ CONSERVING = (
 )  # fmt: skip
 EVERY = (*CONSERVING, "thresh-split", "super-server", "loss-priority:tau=1")
 RESULTS = (
-    "stats", "response_counts", "slowdown_counts", "size_counts", "window", "number_area", "busy_area", "served_in_window",
-    "little_gaps",
+    "stats", "response_counts", "slowdown_counts", "size_counts", "window", "number_area", "busy_area",
+    "served_in_window", "little_gaps",
 )  # fmt: skip
 ROOT = Path(__file__).parents[1]
 

@@ -137,6 +137,62 @@ def test_lcfs_waiting_is_given_where_the_hazard_does_not_decrease(patience: Law,
         assert trend in limit.reason
 
 
+@pytest.mark.parametrize("load", [1.001, 1.4, 3.0, 100.0])
+@pytest.mark.parametrize(
+    "sizes", [Exponential(1.0), Weibull(0.5, 2.0), Weibull(3.0, 1.0), Pareto(1.5, 1.0)], ids=lambda law: law.name
+)
+def test_patience_at_which_fcfs_and_srpt_wait_equally_long(sizes: Law, load: float) -> None:
+    shape = theory.patience_crossing(load, sizes)
+    assert 0.1 < shape < 1.0
+    for factor, better in ((0.99, "fcfs"), (1.0, "both"), (1.01, "srpt")):
+        patience = law({"law": "weibull", "shape": factor * shape, "mean": 3.0})
+        fcfs, srpt = theory.fcfs_limit(load, patience), theory.srpt_limit(load, sizes, patience)
+        assert fcfs.mean_waiting is not None
+        assert srpt.mean_waiting is not None
+        if better == "both":
+            assert fcfs.mean_waiting == pytest.approx(srpt.mean_waiting, rel=1e-9)
+        else:
+            assert (fcfs.mean_waiting < srpt.mean_waiting) == (better == "fcfs")
+
+
+@pytest.mark.parametrize("load", [1.05, 1.4, 10.0])
+@pytest.mark.parametrize("patience", [Weibull(0.4, 2.0), Lomax(3.0, 1.0)], ids=lambda law: law.name)
+def test_sizes_at_which_fcfs_and_srpt_wait_equally_long(patience: Law, load: float) -> None:
+    shape = theory.service_crossing(load, patience)
+    assert shape is not None
+    fcfs = theory.fcfs_limit(load, patience).mean_waiting
+    assert fcfs is not None
+    waits = [
+        theory.srpt_limit(load, law({"law": "weibull", "shape": factor * shape, "mean": 1.0}), patience).mean_waiting
+        for factor in (0.99, 1.0, 1.01)
+    ]
+    assert waits[0] is not None
+    assert waits[2] is not None
+    assert waits[0] < fcfs < waits[2]
+    assert waits[1] == pytest.approx(fcfs, rel=1e-9)
+
+
+def test_crossings_of_patience_and_of_sizes_are_points_of_one_curve() -> None:
+    for shape in (0.5, 1.0, 2.5):
+        patience = theory.patience_crossing(1.4, law({"law": "weibull", "shape": shape, "mean": 1.0}))
+        found = theory.service_crossing(1.4, law({"law": "weibull", "shape": patience, "mean": 1.0}))
+        assert found == pytest.approx(shape, rel=1e-8)
+
+
+def test_srpt_waits_less_for_all_sizes_where_the_hazard_does_not_decrease() -> None:
+    """[I], section 4.1."""
+    for patience in (Exponential(2.0), Weibull(2.0, 1.0), Deterministic(1.0)):
+        assert theory.service_crossing(1.4, patience) is None
+
+
+def test_crossings_are_where_the_figures_of_the_paper_have_them_at_load_1_4() -> None:
+    """[I]: FCFS has the smaller E[W] below 0.6 in figure 1, above a shape of at most 0.5 in figure 3."""
+    assert 0.55 < theory.patience_crossing(1.4, Exponential(1.0)) < 0.6
+    crossing = theory.service_crossing(1.4, Weibull(0.4, 1.0))
+    assert crossing is not None
+    assert 0.4 < crossing < 0.5
+
+
 @pytest.mark.parametrize("load", [1.2, 2.0])
 def test_erlang_a_of_many_servers_tends_to_the_limit(load: float) -> None:
     """Exponential sizes and patience: the error shrinks at least like 1/√n."""
@@ -176,6 +232,9 @@ def test_class_1_loss_vanishes_like_the_square_root() -> None:
         (lambda: theory.srpt_threshold(1.2, Pareto(1.0, 1.0)), "sizes must be a law .* of finite mean"),
         (lambda: theory.fcfs_limit(0.9, Exponential(1.0)), "load must be above 1 .* got 0.9"),
         (lambda: theory.lcfs_limit(math.inf, Exponential(1.0)), "load must be a finite number > 0, got inf"),
+        (lambda: theory.patience_crossing(1.0, Exponential(1.0)), "load must be above 1"),
+        (lambda: theory.service_crossing(1.0, Weibull(0.4, 1.0)), "load must be above 1"),
+        (lambda: theory.service_crossing(1.4, Lomax(1.0, 1.0)), "patience must be a law of finite mean"),
         (lambda: theory.loss_priority_class1_loss(0), "servers must be a whole number"),
     ],
 )

@@ -19,7 +19,7 @@ from queue_env.theory.checks import overload
 from queue_env.theory.many_servers import erlang_b
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from queue_env.distributions import Law
 
@@ -27,6 +27,8 @@ Hazard = Literal["constant", "increasing", "decreasing", "unknown"]
 
 _LARGEST_LOG = 700.0
 """Sizes beyond e^700 leave the range of doubles."""
+
+_ROUNDING = 1e-9
 
 _HAZARD: Mapping[str, Hazard] = {
     "exponential": "constant",
@@ -144,6 +146,66 @@ def lcfs_limit(load: float, patience: Law) -> ManyServerLimit:
         return ManyServerLimit(1.0 / load, lost, lost * patience.mean)
     reason = f"needs a constant or increasing hazard rate; that of {patience.name} patience is {hazard}"
     return ManyServerLimit(1.0 / load, lost, None, reason)
+
+
+def patience_crossing(load: float, sizes: Law) -> float:
+    """Return the shape of Weibull patience at which FCFS and SRPT wait equally long, in the limit; it is below 1.
+
+    With a smaller shape, that is with a hazard rate that falls faster, FCFS has the smaller E[W]; at shape 1 and
+    above SRPT has. The mean of the patience does not matter.
+
+    Arguments and errors as for `srpt_threshold`.
+
+    Source: [I], section 4.1 and figure 1, which shows it; solved here by Brent's method.
+    """
+    srpt = _mean_waiting(srpt_limit(load, sizes, _weibull(1.0)))
+    return _crossing(lambda shape: _mean_waiting(fcfs_limit(load, _weibull(shape))) - srpt)
+
+
+def service_crossing(load: float, patience: Law) -> float | None:
+    """Return the shape of Weibull sizes at which FCFS and SRPT wait equally long, in the limit.
+
+    With a larger shape, that is with a lighter tail of sizes, FCFS has the smaller E[W]. None if SRPT has it for
+    every shape, as for patience that is exponential.
+
+    Args:
+        load: ρ, above 1.
+        patience: law H of finite mean.
+
+    Raises:
+        ValueError: load is not above 1, or the mean of patience is infinite.
+
+    Source: [I], section 4.2 and figure 3, which shows it; solved here by Brent's method.
+    """
+    if not math.isfinite(patience.mean):
+        refuse("service_crossing", "patience", "a law of finite mean", patience)
+    fcfs = _mean_waiting(fcfs_limit(load, patience))
+    if fcfs >= (1.0 - _ROUNDING) * (load - 1.0) / load * patience.mean:  # what SRPT waits where all sizes are equal
+        return None
+    return _crossing(lambda shape: _mean_waiting(srpt_limit(load, _weibull(shape), patience)) - fcfs)
+
+
+def _weibull(shape: float) -> Law:
+    from queue_env.distributions import law
+
+    return law({"law": "weibull", "shape": shape, "mean": 1.0})
+
+
+def _mean_waiting(limit: ManyServerLimit) -> float:
+    assert limit.mean_waiting is not None
+    return limit.mean_waiting
+
+
+def _crossing(difference: Callable[[float], float]) -> float:
+    """Return the shape at which a difference that increases with it is zero."""
+    from scipy.optimize import brentq
+
+    low = high = 1.0
+    while difference(low) > 0.0:
+        low /= 1.5
+    while difference(high) < 0.0:
+        high *= 1.5
+    return low if low == high else float(brentq(difference, low, high, xtol=1e-12, rtol=1e-12))
 
 
 def hazard_trend(law: Law) -> Hazard:
