@@ -1,4 +1,4 @@
-"""The commands that draw figures: `figure tail`."""
+"""The commands that draw figures: `figure tail`, and those of `figure_impatient`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import typer
 
 from queue_env.cli import options
 from queue_env.cli.errors import Interrupts, reporting_errors
+from queue_env.cli.figure_impatient import COMMANDS
 from queue_env.cli.inputs import (
+    check_figure,
     check_positive,
     check_threads,
-    check_writable,
     checkpoint_file,
     named_scenario,
     parse_count,
@@ -68,7 +69,7 @@ def tail(
         "seed": seed,
         "threads": check_threads(threads),
     }
-    _check_files(out, checkpoint)
+    check_figure(out, checkpoint)
     names = list(dict.fromkeys(scenarios or DEFAULT_SCENARIOS))
     wanted = {name: _wanted(name, policies or DEFAULT_POLICIES, run) for name in names}
     if checkpoint is not None:
@@ -76,17 +77,6 @@ def tail(
     with Interrupts() as interrupts:
         tails = {name: _gather(*wanted[name], run, checkpoint, interrupts) for name in names}
     _draw({name: wanted[name][0] for name in names}, tails, out)
-
-
-def _check_files(out: Path, checkpoint: Path | None) -> None:
-    from queue_env.report import require_matplotlib
-
-    if out.suffix != ".png":
-        raise ValueError(f"--out must be a file whose name ends in .png, got {str(out)!r}")
-    check_writable("--out", out.parent, "a file in a directory")
-    if checkpoint is not None:
-        check_writable("--checkpoint", checkpoint)
-    require_matplotlib()
 
 
 def _wanted(name: str, policies: Sequence[str], run: dict[str, Any]) -> tuple[Scenario, list[tuple[Any, str]]]:
@@ -132,3 +122,5 @@ def _draw(models: dict[str, Scenario], tails: dict[str, list[JoinedTail]], out: 
 
 
 figure.command("tail")(reporting_errors(tail))
+for name, command in COMMANDS.items():
+    figure.command(name)(reporting_errors(command))

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from queue_env.scenarios import Scenario
 
 __all__ = [
+    "check_figure",
     "check_out",
     "check_positive",
     "check_threads",
@@ -102,6 +103,18 @@ def check_out(directory: Path | None) -> None:
         from queue_env.report import require_matplotlib
 
         require_matplotlib()
+
+
+def check_figure(out: Path, checkpoint: Path | None) -> None:
+    """Raise a ValueError or an ImportError if a figure cannot be saved to --out, or work to --checkpoint."""
+    from queue_env.report import require_matplotlib
+
+    if out.suffix != ".png":
+        raise ValueError(f"--out must be a file whose name ends in .png, got {str(out)!r}")
+    check_writable("--out", out.parent, "a file in a directory")
+    if checkpoint is not None:
+        check_writable("--checkpoint", checkpoint)
+    require_matplotlib()
 
 
 def check_writable(option: str, directory: Path, what: str = "a directory") -> None:

@@ -184,6 +184,24 @@ FigureOut: TypeAlias = Annotated[
         rich_help_panel=_OUTPUT,
     ),
 ]
+ImpatientServers: TypeAlias = Annotated[
+    list[int] | None,
+    typer.Option("--servers", help="Number of servers; 50, 200 and 1000 by default. May be repeated."),
+]
+ImpatientLoad: TypeAlias = Annotated[float, typer.Option("--load", help="Load, above 1.")]
+ImpatientJobs: TypeAlias = Annotated[
+    str, typer.Option("--jobs", metavar="COUNT", help="Jobs to count of each system under each policy, such as 4e6.")
+]
+ImpatientOut: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        help="The figure, a .png, by default by the name of the command in this directory; "
+        "a .csv with all points is written beside it.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
 BoardScenarios: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--scenario", metavar="SCENARIO", help="A named scenario; all by default. May be repeated."),

@@ -2,6 +2,9 @@
 
 from queue_env.report.curves import joined_tails_csv, joined_tails_figure, score_figure
 from queue_env.report.figure import tail_figure
+from queue_env.report.impatient_crossing import crossing_csv, crossing_figure, crossing_table
+from queue_env.report.impatient_curves import curves_csv, curves_figure, curves_tables
+from queue_env.report.impatient_sizes import sizes_csv, sizes_figure, sizes_tables
 from queue_env.report.results import (
     difference_table,
     headline,
@@ -16,7 +19,13 @@ from queue_env.report.table import Table, atomic_file, csv_text, html_table, mar
 __all__ = [
     "Table",
     "atomic_file",
+    "crossing_csv",
+    "crossing_figure",
+    "crossing_table",
     "csv_text",
+    "curves_csv",
+    "curves_figure",
+    "curves_tables",
     "difference_table",
     "headline",
     "html_table",
@@ -32,6 +41,9 @@ __all__ = [
     "score_figure",
     "score_headline",
     "score_tables",
+    "sizes_csv",
+    "sizes_figure",
+    "sizes_tables",
     "speed",
     "tail_figure",
 ]
