@@ -37,7 +37,8 @@ class QueueEnv(gym.Env[Any, Any]):
 
     `import queue_env` registers `queue_env/MGn-v0`, which has the scenario `high-load-2` by default, and an id for each
     ready-made scenario: `queue_env/HighLoad2-v0`, `queue_env/HighLoad4-v0`, `queue_env/HighLoad10-v0`,
-    `queue_env/LowLoad4-v0`, `queue_env/Light2-v0`, `queue_env/Impatient100-v0`, `queue_env/ImpatientDhr100-v0`.
+    `queue_env/LowLoad4-v0`, `queue_env/Light2-v0`, `queue_env/Impatient100-v0`, `queue_env/ImpatientDhr100-v0`,
+    `queue_env/ImpatientDhrLight100-v0`.
 
     ## Action Space
     By the argument `action`, with K the rows of the job table (`slots`):

@@ -26,6 +26,7 @@ IDS = {
     "queue_env/Light2-v0": "light-2",
     "queue_env/Impatient100-v0": "impatient-100",
     "queue_env/ImpatientDhr100-v0": "impatient-dhr-100",
+    "queue_env/ImpatientDhrLight100-v0": "impatient-dhr-light-100",
 }
 """The ids and the scenario each has by default."""
 

@@ -1,4 +1,4 @@
-"""Scenarios: the queue, its jobs and its load; seven of them have names."""
+"""Scenarios: the queue, its jobs and its load; eight of them have names."""
 
 from __future__ import annotations
 
@@ -32,6 +32,12 @@ SCENARIOS: dict[str, dict[str, Any]] = {
         "servers": 100,
         "load": 1.5,
         "sizes": {"law": "weibull", "shape": 0.5, "mean": 1.0},
+        "patience": {"law": "weibull", "shape": 0.4, "mean": 1.0},
+    },
+    "impatient-dhr-light-100": {
+        "servers": 100,
+        "load": 1.5,
+        "sizes": {"law": "weibull", "shape": 2.0, "mean": 1.0},
         "patience": {"law": "weibull", "shape": 0.4, "mean": 1.0},
     },
 }

@@ -1,4 +1,4 @@
-"""Scenarios: the seven with names, overrides, plain data and messages."""
+"""Scenarios: the eight with names, overrides, plain data and messages."""
 
 import json
 import math
@@ -30,6 +30,12 @@ NAMED: dict[str, tuple[int, float, dict[str, Any], dict[str, Any] | None]] = {
         {"law": "weibull", "shape": 0.5, "mean": 1},
         {"law": "weibull", "shape": 0.4, "mean": 1},
     ),
+    "impatient-dhr-light-100": (
+        100,
+        1.5,
+        {"law": "weibull", "shape": 2, "mean": 1},
+        {"law": "weibull", "shape": 0.4, "mean": 1},
+    ),
 }
 
 
@@ -45,7 +51,7 @@ def test_named_scenario(name: str) -> None:
     assert found.arrival_rate == pytest.approx(servers * load, rel=1e-12)
 
 
-def test_there_are_seven_of_plain_data() -> None:
+def test_there_are_eight_of_plain_data() -> None:
     assert list(SCENARIOS) == list(NAMED)
     assert json.loads(json.dumps(SCENARIOS)) == SCENARIOS
 
@@ -173,7 +179,7 @@ def test_bad_field_is_refused(overrides: dict[str, Any], message: str) -> None:
     ("base", "message"),
     [
         ("high-load", r"one of high-load-2, .* \(perhaps high-load-\d.*\), got 'high-load'"),
-        ("xyz", "one of high-load-2, .*, impatient-dhr-100, got 'xyz'"),
+        ("xyz", "one of high-load-2, .*, impatient-dhr-light-100, got 'xyz'"),
         (7, "got 7"),
         ({"servers": 2, "sizes": EXPONENTIAL}, r"complete \(missing: load\)"),
     ],
