@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from queue_env.report.impatient_style import draw_legend, heading, mark, marks, plain_csv, set_ticks
+from queue_env.report.impatient_style import draw_legend, heading, mark, marks, named, plain_csv, set_ticks
 from queue_env.report.style import THICK, line_style, new_figure, tidy
 from queue_env.report.table import Cell, Table
 
@@ -120,5 +120,5 @@ def _table(data: PanelData) -> Table:
             points = [found[shape, curve.policy, number] for number in servers]
             rows.append((f"{shape:g}", curve.policy, points[0].limit, *(point.found for point in points)))
     title = f"{_LABELS[data.panel.quantity].partition(' [')[0]}: {data.panel.title}"
-    columns = (data.panel.axis, "policy", "limit", *(f"{number:,} servers" for number in servers))
+    columns = (data.panel.axis, "policy", "limit", *(named(number) for number in servers))
     return Table(title[0].upper() + title[1:], columns, tuple(rows))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from queue_env.report.impatient_style import draw_legend, heading, plain_csv, set_ticks
+from queue_env.report.impatient_style import draw_legend, heading, named, plain_csv, set_ticks
 from queue_env.report.style import THICK, line_style, new_figure, tidy
 from queue_env.report.table import Cell, Table
 from queue_env.tail import Interval
@@ -51,7 +51,7 @@ def _draw(axes: Any, panel: SizePanel, index: int) -> Any:
     policy, servers, found = panel.curves[index]
     color = _BLIND if policy == "fcfs" else _shade(panel, servers)
     x = np.sqrt(found.edges[:-1] * found.edges[1:]) / panel.threshold
-    (line,) = axes.plot(x, found.served, color=color, linewidth=THICK, label=f"{policy}, {servers:,} servers")
+    (line,) = axes.plot(x, found.served, color=color, linewidth=THICK, label=f"{policy}, {named(servers)}")
     axes.fill_between(x, found.low, found.high, color=color, alpha=0.25, linewidth=0)
     return line
 
@@ -88,7 +88,7 @@ def sizes_tables(panels: Sequence[SizePanel]) -> list[Table]:
     tables = []
     for panel in panels:
         rows = [
-            (f"{policy}, {servers:,} servers", *(_class_of(found, x * panel.threshold) for x in _TABULATED))
+            (f"{policy}, {named(servers)}", *(_class_of(found, x * panel.threshold) for x in _TABULATED))
             for policy, servers, found in panel.curves
         ]
         title = f"P[served | size] by size/τ: {panel.title}, τ = {panel.threshold:.4g}"

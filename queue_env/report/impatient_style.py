@@ -12,7 +12,7 @@ from queue_env.report.style import set_plain_ticks
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["GREY", "draw_legend", "heading", "mark", "marks", "plain_csv", "set_ticks"]
+__all__ = ["GREY", "draw_legend", "heading", "mark", "marks", "named", "plain_csv", "set_ticks"]
 
 GREY = "#555555"
 _MARKERS = ("o", "s", "D", "^", "v", "P")
@@ -45,8 +45,12 @@ def marks(servers: Sequence[int]) -> list[Any]:
     from matplotlib.lines import Line2D
 
     styles = [mark(size, len(servers), GREY) for size in range(len(servers))]
-    names = [f"{number:,} server{'s' * (number != 1)}" for number in servers]
-    return [Line2D([], [], label=name, **style) for name, style in zip(names, styles, strict=True)]
+    return [Line2D([], [], label=named(number), **style) for number, style in zip(servers, styles, strict=True)]
+
+
+def named(servers: int) -> str:
+    """A number of servers in words: 1 server, 1,000 servers."""
+    return f"{servers:,} server{'s' * (servers != 1)}"
 
 
 def draw_legend(figure: Figure, handles: Sequence[Any]) -> None:
