@@ -54,9 +54,12 @@ def trace(tmp_path: Path) -> Path:
 # ---- help and start-up ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", ["list", "simulate", "theory", "bench"])
+IMPATIENT = [f"figure impatient-{name}" for name in ("waiting", "throughput", "service", "collapse", "crossing")]
+
+
+@pytest.mark.parametrize("command", ["list", "simulate", "theory", "bench", "figure tail", *IMPATIENT])
 def test_help_has_an_example(command: str) -> None:
-    result = run(command, "--help")
+    result = run(*command.split(), "--help")
     assert result.exit_code == 0
     assert f"Example: queue-env {command}" in result.stdout
 
@@ -74,18 +77,19 @@ def test_version() -> None:
     assert (result.exit_code, result.stdout) == (0, f"queue-env {__version__}\n")
 
 
-def test_help_loads_no_slow_library() -> None:
+@pytest.mark.parametrize("command", ["", "figure", "figure impatient-waiting"])
+def test_help_loads_no_slow_library(command: str) -> None:
     code = (
         "import sys\n"
         "from queue_env.cli import main\n"
-        "sys.argv = ['queue-env', '--help']\n"
+        "sys.argv = ['queue-env', *sys.argv[1:], '--help']\n"
         "try:\n    main()\n"
         "finally:\n"
         "    slow = {'numba', 'numpy', 'scipy', 'matplotlib', 'gymnasium', 'pyarrow'} & set(sys.modules)\n"
         "    print(sorted(slow), file=sys.stderr)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "simulate" in done.stdout
+    done = subprocess.run([sys.executable, "-c", code, *command.split()], capture_output=True, text=True, check=True)
+    assert "Usage" in done.stdout
     assert done.stderr == "[]\n"
 
 

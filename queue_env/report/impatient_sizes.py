@@ -22,7 +22,7 @@ __all__ = ["sizes_csv", "sizes_figure", "sizes_tables"]
 
 _TABULATED = (0.25, 0.5, 0.8, 1.0, 1.25, 2.0)  # sizes in units of τ
 _TICKS = (0.125, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0)
-_BLIND = line_style(1)["color"]
+_BLIND = line_style(0)["color"]
 
 
 def sizes_figure(panels: Sequence[SizePanel], title: str) -> Figure:
@@ -57,11 +57,11 @@ def _draw(axes: Any, panel: SizePanel, index: int) -> Any:
 
 
 def _shade(panel: SizePanel, servers: int) -> Any:
-    """The colour of a number of servers: the more, the darker."""
+    """The green of a number of servers: the more, the darker."""
     from matplotlib import colormaps
 
     numbers = sorted({number for _, number, _ in panel.curves})
-    return colormaps["viridis_r"](0.1 + 0.8 * (numbers.index(servers) + 1) / len(numbers))
+    return colormaps["Greens"](0.25 + 0.75 * (numbers.index(servers) + 1) / len(numbers))
 
 
 def _draw_limits(axes: Any, panel: SizePanel) -> list[Any]:

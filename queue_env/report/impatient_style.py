@@ -63,7 +63,7 @@ def set_ticks(axis: Any, places: Sequence[float]) -> None:
     from matplotlib.ticker import FixedLocator, NullLocator
 
     set_plain_ticks(axis)
-    axis.set_major_locator(FixedLocator(sorted(places)))
+    axis.set_major_locator(FixedLocator(sorted(set(places))))
     axis.set_minor_locator(NullLocator())
 
 
