@@ -1,6 +1,6 @@
 """The simulator against the theory of impatient jobs: Erlang A, other laws of patience, and the limits of overload.
 
-About 260 intervals at 99.9 % (see `tests.intervals`), of median half-width 1.1 %. The number in system of M/M/n+M is
+About 270 intervals at 99.9 % (see `tests.intervals`), of median half-width 1.1 %. The number in system of M/M/n+M is
 the same chain whenever the clocks run at a total speed of (N-n)^+: under fcfs, lcfs and plcfs with the clock that runs
 in queue, and under ps and las with the one that runs at speed 1 - rate.
 """
@@ -71,6 +71,16 @@ def test_erlang_a(servers: int, load: float, jobs: int) -> None:
         check(result, "mean_waiting", exact.mean_waiting, 0.06)
         if policy != "plcfs":
             check_share(result, "waited_fraction", exact.waits, 0.03)
+
+
+def test_erlang_a_of_ten_thousand_servers() -> None:
+    """Few streams, since each has a long warm-up."""
+    exact = theory.erlang_a(11_000.0, 1.0, 10_000, THETA)
+    scenario = queue(UNIT, 1.1, 10_000, patience=PATIENCE)
+    results = run(scenario, ("fcfs", "plcfs"), 1_000_000, seed=1, warmup=warmup(scenario), streams=10)
+    for result in results.values():
+        check_chain(result, exact, 0.1)
+        check(result, "mean_waiting", exact.mean_waiting, 0.1)
 
 
 @pytest.mark.parametrize(("servers", "load"), [(1, 0.7), (1, 1.5), (10, 1.0), (10, 1.5), (100, 1.1)])
