@@ -123,8 +123,7 @@ class Result:
         if self.size_counts.shape != (self.stats.size, 2, SIZE_BINS):
             refuse("result", "shape of size_counts", f"{(self.stats.size, 2, SIZE_BINS)}", self.size_counts.shape)
         if not np.array_equal(self.size_counts.sum(axis=2).T, [self.stats["served"], self.stats["abandoned"]]):
-            allowed = "the numbers of served and of abandoned jobs"
-            refuse("result", "row sums of size_counts", allowed, self.size_counts.sum(axis=2))
+            refuse("result", "row sums of size_counts", "the numbers of served and of abandoned jobs", self.size_counts)
         if self.window.ndim != 1 or self.window.size == 0:
             refuse("result", "window", "one-dimensional and not empty", self.window)
         for name in _PER_SYSTEM:
@@ -188,8 +187,7 @@ class Result:
     def by_size(self, classes: int | ArrayLike = 10, level: float = 0.95) -> SizeClasses:
         """P[served | size], in classes of sizes: so many of about as many jobs each, or of the given ends.
 
-        Sizes are counted in bins, 16 an octave, and a class is made of whole bins: ends are moved to the nearest. Of
-        counted jobs that have left; ValueError as in `size_classes`.
+        Of counted jobs that have left. Classes are made of whole bins, 16 an octave; ValueError as in `size_classes`.
         """
         return size_classes(self.size_counts, classes, level)
 
