@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,6 +10,7 @@ from numpy.typing import NDArray
 
 from queue_env import action, observation
 from queue_env.config import EPISODES, EnvConfig
+from queue_env.crew import Crew
 from queue_env.distributions.checks import refuse
 from queue_env.jobs_to_come import CHUNK, GIANTS, JobsToCome
 from queue_env.kernel import env_layout as layout
@@ -39,6 +38,8 @@ _RULE_CODES = {
     "backlog-split": layout.BELOW_BACKLOG,
 }
 _NEVER = 2**62
+_BLOCKS = 4  # of systems, for each thread at least
+_MOST_IN_BLOCK = 32
 
 
 class BatchOfSystems:
@@ -58,11 +59,10 @@ class BatchOfSystems:
         self.config = config
         self.count = count
         self.threads = threads
-        self.memory = _allocate(config, count, autoreset, most_steps)
+        self.memory = _allocate(config, count, autoreset, most_steps, _blocks(count, threads))
         self._sources: list[JobsToCome | None] = [None] * count
-        bounds = np.linspace(0, count, threads + 1).astype(int).tolist()
-        self._parts = list(pairwise(bounds))
-        self._pool: ThreadPoolExecutor | None = None
+        self._turn = 0
+        self._crew: Crew | None = None
 
     # ---- episodes --------------------------------------------------------------------------------
 
@@ -98,8 +98,8 @@ class BatchOfSystems:
             if systems[b]["given"]:
                 source.close_workload(memory, b)
             systems[b]["stage"] = layout.RESETTING
-            systems[b]["status"] = layout.NEED_SOURCE
-        self._finish(step(*self.memory, 0, self.count, False))
+            memory.status[b] = layout.NEED_SOURCE
+        self._finish(step(*self.memory, 0, 0, True))
 
     def _start(self, b: int, source: JobsToCome, start: Start, *, with_jobs_to_come: bool) -> None:
         memory = self.memory
@@ -108,7 +108,7 @@ class BatchOfSystems:
             source.open(memory, b)
         elif memory.systems[b]["given"]:
             source.close_workload(memory, b)
-        empty(memory.setup, memory.systems, memory.orders, memory.chunks, memory.outcomes, b)
+        empty(memory.setup, memory.systems, memory.chunks, memory.outcomes, b)
         if start.snapshot is not None:
             if with_jobs_to_come:
                 source.restore(start.snapshot.source)
@@ -119,7 +119,7 @@ class BatchOfSystems:
         memory.systems[b]["stage"] = layout.STARTING if start.snapshot is None else layout.RESUMING
         if memory.systems[b]["number"] == 0 and self.config.episode == "big-job":
             memory.systems[b]["stage"] = layout.RESETTING
-        memory.systems[b]["status"] = layout.NEED_SOURCE
+        memory.status[b] = layout.NEED_SOURCE
 
     def inject(self, snapshots: Mapping[int, Snapshot], sizes: Mapping[int, float]) -> None:
         """Go on from snapshots, each with a next job of a given size; all else that comes is of the systems' streams.
@@ -135,7 +135,7 @@ class BatchOfSystems:
             self._start(b, source, Start(snapshot=snapshot), with_jobs_to_come=False)
             source.begin_gap(self.memory, b)
             source.next_size(self.memory, b, sizes[b])
-        self._finish(step(*self.memory, 0, self.count, False))
+        self._finish(step(*self.memory, 0, 0, True))
 
     def _source(self, b: int) -> JobsToCome:
         source = self._sources[b]
@@ -154,23 +154,24 @@ class BatchOfSystems:
         Raises:
             ValueError: an action is NaN, or no rule; then nothing has been done.
         """
-        waiting = step(*self.memory, 0, self.count, True) if self.threads == 1 else self._step_in_threads()
+        self._turn += 1
+        waiting = step(*self.memory, self._turn, 0, False) if self.threads == 1 else self._step_in_threads()
         if waiting:
             if waiting < 0:
                 self._refuse(-1 - waiting)
             self._finish(waiting)
 
     def _step_in_threads(self) -> int:
-        # An action that is not allowed must be found before any part has begun.
+        # An action that is not allowed must be found before any thread has begun.
         memory = self.memory
         bad = check_actions(memory.setup, memory.systems, memory.rules, memory.actions)
         if bad >= 0:
             return -1 - int(bad)
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.threads - 1, thread_name_prefix="queue-env")
-        others = [self._pool.submit(step, *self.memory, *part, True) for part in self._parts[1:]]
-        first = step(*self.memory, *self._parts[0], True)
-        return int(first + sum(other.result() for other in others))
+        if self._crew is None or not self._crew.here:
+            self._crew = Crew(self.threads)
+        blocks = len(memory.turns)
+        firsts = [i * blocks // self.threads for i in range(self.threads)]
+        return self._crew.total(step, *[(*memory, self._turn, first, True) for first in firsts])
 
     def _refuse(self, entry: int) -> None:
         b, i = divmod(entry, self.memory.actions.shape[1])
@@ -184,21 +185,20 @@ class BatchOfSystems:
     def _finish(self, waiting: int) -> None:
         """Hand in what systems need, until all are at their next decision."""
         while waiting > 0:
-            for b in np.flatnonzero(self.memory.systems["status"]).tolist():
-                self._hand_in(b)
-            waiting = step(*self.memory, 0, self.count, False)
+            for b in np.flatnonzero(self.memory.status).tolist():
+                self._hand_in(b, int(self.memory.status[b]))
+            waiting = step(*self.memory, 0, 0, True)
 
-    def _hand_in(self, b: int) -> None:
-        source, need = self._source(b), self.memory.systems[b]["status"]
-        if need == layout.NEED_ARRIVALS:
-            source.fill_arrivals(self.memory, b)
-            self._make_room(int(self.memory.systems[b]["arrived"]) + CHUNK)
-        elif need == layout.NEED_SIZES:
-            source.fill_sizes(self.memory, b)
-        elif need == layout.NEED_GIANTS:
-            source.fill_giants(self.memory, b)
-        elif self.memory.systems[b]["given"]:
-            source.close_workload(self.memory, b)
+    def _hand_in(self, b: int, need: int) -> None:
+        source, memory = self._source(b), self.memory
+        if need == layout.NEED_GIANTS:
+            source.fill_giants(memory, b)
+        elif need == layout.NEED_SOURCE:
+            if memory.systems[b]["given"]:
+                source.close_workload(memory, b)
+        else:
+            source.fill(memory, b, need)
+            self._make_room(int(memory.systems[b]["arrived"]) + CHUNK)
 
     def _make_room(self, jobs: int) -> None:
         """Enlarge the records for so many jobs, and those that may come with an autoreset."""
@@ -229,24 +229,28 @@ class BatchOfSystems:
 
     def close(self) -> None:
         """End the threads."""
-        if self._pool is not None:
-            self._pool.shutdown()
-            self._pool = None
+        if self._crew is not None:
+            self._crew.dismiss()
+            self._crew = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_pool": None}
+        return self.__dict__ | {"_crew": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state
-        # Pickling makes the orders contiguous in another way, for which the kernel would be compiled anew.
-        orders = layout.side_by_side(self.memory.orders)
-        self.memory = self.memory._replace(orders=orders)
+        # Pickling makes the arrays contiguous, for which the kernel would be compiled anew.
+        self.memory = layout.laid_out(self.memory)
 
 
 # ---- memory ---------------------------------------------------------------------------------------
 
 
-def _allocate(config: EnvConfig, count: int, autoreset: int, most_steps: int | None) -> layout.Batch:
+def _blocks(count: int, threads: int) -> int:
+    """Return into how many blocks systems are divided for threads: some for each, so that they end together."""
+    return 1 if threads == 1 else min(count, max(_BLOCKS * threads, count // _MOST_IN_BLOCK))
+
+
+def _allocate(config: EnvConfig, count: int, autoreset: int, most_steps: int | None, blocks: int) -> layout.Batch:
     tail = config.tail.table() if config.tail is not None else None
     table = np.zeros((1, 4)) if tail is None else tail.coefficients
     return layout.allocate_batch(
@@ -258,6 +262,7 @@ def _allocate(config: EnvConfig, count: int, autoreset: int, most_steps: int | N
         config.layout.entries,
         config.observation == "dict",
         config.slots,
+        blocks,
         setup=_setup(config, autoreset, most_steps, tail),
         terms=_terms(config),
         table=np.ascontiguousarray(table),

@@ -61,8 +61,8 @@ def infos_of_all(
     config: EnvConfig,
     outcomes: NDArray[np.float64],
     rates: NDArray[np.float64],
-    chosen: NDArray[np.bool_],
     ended: NDArray[np.bool_],
+    chosen: NDArray[np.bool_] | None = None,
 ) -> dict[str, Any]:
     """Return the infos of B environments, as Gymnasium's `VectorEnv` collects them.
 
@@ -70,29 +70,33 @@ def infos_of_all(
         config: their arguments.
         outcomes: `(B, OUTCOMES)`.
         rates: `(B, slots)` executed allocations.
-        chosen: `(B,)` who has an info.
         ended: `(B,)` whose episode is over, among the chosen.
+        chosen: `(B,)` who has an info; None for all.
     """
+    # A few copies of several columns are faster than one of each.
+    floats = outcomes.T[: layout.COSTS + len(config.terms)].copy()
+    counts = outcomes.T[layout.COMPLETIONS : layout.ABANDONMENTS + 1].astype(int)
+    masks = np.empty((len(_NUMBERS) + len(config.terms) + 3, len(outcomes)), np.bool_)
+    masks[:] = True if chosen is None else chosen
+    if chosen is not None:
+        floats[:, ~chosen], counts[:, ~chosen] = 0.0, 0
+    unused = iter(masks)
+
+    def put(into: dict[str, Any], name: str, values: Any) -> None:
+        into[name], into[f"_{name}"] = values, next(unused)
+
     infos: dict[str, Any] = {}
-    everybody = bool(chosen.all())
-
-    def put(into: dict[str, Any], name: str, column: NDArray[np.float64], kind: type = float) -> None:
-        values: NDArray[Any] = column.astype(kind)  # a copy
-        if not everybody:
-            values[~chosen] = 0
-        into[name], into[f"_{name}"] = values, chosen.copy()
-
     for name, column, kind in _NUMBERS:
-        put(infos, name, outcomes[:, column], kind)
+        put(infos, name, floats[column] if kind is float else counts[column - layout.COMPLETIONS])
     cost: dict[str, Any] = {}
     for i, term in enumerate(config.terms):
-        put(cost, term.name, outcomes[:, layout.COSTS + i])
-    infos["cost"], infos["_cost"] = cost, chosen.copy()
+        put(cost, term.name, floats[layout.COSTS + i])
+    put(infos, "cost", cost)
     if config.episode == "big-job":
-        put(infos, "weight", outcomes[:, layout.WEIGHT])
+        put(infos, "weight", floats[layout.WEIGHT])
     if config.allocation_in_info:
-        put(infos, "allocation", rates)
-    if ended.any():
+        put(infos, "allocation", rates.copy() if chosen is None else np.where(chosen[:, None], rates, 0.0))
+    if np.count_nonzero(ended):
         infos |= _ends(config, outcomes, ended)
     return infos
 

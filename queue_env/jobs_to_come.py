@@ -8,21 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queue_env.config import EnvConfig
-from queue_env.kernel.env_layout import (
-    ARRIVALS,
-    GIANT_FACTOR,
-    GIANT_SIZE,
-    GIANT_WEIGHT,
-    PATIENCE,
-    SIZES,
-    Batch,
-)
+from queue_env.kernel.env_layout import GIANT_FACTOR, GIANT_SIZE, GIANT_WEIGHT, NEED_ARRIVALS, NEED_SIZES, Batch
+from queue_env.kernel.env_supply import supply_arrivals, supply_sizes
+from queue_env.kernel.layout import Array
 from queue_env.workload import Workload
 
 __all__ = ["CHUNK", "GIANTS", "JobsToCome", "giant_columns"]
 
-# Jobs in memory; the same for every environment, so that rounding is the same too. No power of two, for its rows would
-# compete for the same lines of the processor's cache.
+# Jobs in memory; the same for every environment, so that rounding is the same too.
 CHUNK = 500
 GIANTS = 64  # first jobs of big-job episodes in memory
 
@@ -77,23 +70,18 @@ class JobsToCome:
         self._workload = None
         self.open(memory, b)
 
-    def fill_arrivals(self, memory: Batch, b: int) -> None:
-        """Write the next arrival times, and patience if there is any."""
-        s, chunk = memory.systems[b], memory.chunks[b]
+    def fill(self, memory: Batch, b: int, need: int) -> None:
+        """Write what is needed of `NEED_ARRIVALS` and `NEED_SIZES`; of a workload, the next jobs."""
         if self._workload is not None:
-            self._fill_given(s, chunk, self._workload)
+            self._fill_given(memory.systems[b], memory.chunks[b], self._workload)
             return
-        np.cumsum(self._stream.take("arrivals", CHUNK), out=chunk[ARRIVALS])
-        if self._config.scenario.patience is not None:
-            chunk[PATIENCE] = self._stream.take("patience", CHUNK)
-        s["base"] = s["last_arrival"]
-        s["next"], s["filled"] = 0, CHUNK
-
-    def fill_sizes(self, memory: Batch, b: int) -> None:
-        """Write the next sizes."""
-        s = memory.systems[b]
-        memory.chunks[b, SIZES] = self._stream.take("sizes", CHUNK)
-        s["next_size"], s["sizes_filled"] = 0, CHUNK
+        if need & NEED_ARRIVALS:
+            patience = _NONE
+            if self._config.scenario.patience is not None:
+                patience = self._stream.take("patience", CHUNK)
+            supply_arrivals(memory.systems, memory.chunks, b, self._stream.take("arrivals", CHUNK), patience)
+        if need & NEED_SIZES:
+            supply_sizes(memory.systems, memory.chunks, b, self._stream.take("sizes", CHUNK))
 
     def begin_gap(self, memory: Batch, b: int) -> None:
         """Let the next job come a whole gap after the last arrival, which has been set to now; none in a workload.
@@ -103,16 +91,16 @@ class JobsToCome:
         s = memory.systems[b]
         s["next"] = min(s["next"] + 1, s["filled"])
         if s["next"] == s["filled"]:
-            self.fill_arrivals(memory, b)
+            self.fill(memory, b, NEED_ARRIVALS)
         else:
-            s["base"] = s["last_arrival"] - memory.chunks[b, ARRIVALS, s["next"] - 1]
+            s["base"] = s["last_arrival"] - memory.chunks[b, s["next"] - 1]["arrival"]
 
     def next_size(self, memory: Batch, b: int, size: float) -> None:
         """Let the next job be of a given size."""
         s = memory.systems[b]
         if s["next_size"] == s["sizes_filled"]:
-            self.fill_sizes(memory, b)
-        memory.chunks[b, SIZES, s["next_size"]] = size
+            self.fill(memory, b, NEED_SIZES)
+        memory.chunks[b, s["next_size"]]["size"] = size
 
     def fill_giants(self, memory: Batch, b: int) -> None:
         """Write the next first jobs of big-job episodes."""
@@ -137,15 +125,15 @@ class JobsToCome:
         self._giants.bit_generator.state = state["giants"]
         self._workload, self._taken = state["workload"], state["taken"]
 
-    def _fill_given(self, s: Any, chunk: NDArray[np.float64], workload: Workload) -> None:
+    def _fill_given(self, s: Any, chunk: Array, workload: Workload) -> None:
         part = slice(self._taken, self._taken + CHUNK)
         count = len(workload.sizes[part])
-        chunk[ARRIVALS, :count] = workload.arrival_times[part]
-        chunk[SIZES, :count] = workload.sizes[part]
+        chunk["arrival"][:count] = workload.arrival_times[part]
+        chunk["size"][:count] = workload.sizes[part]
         if workload.patience is not None:
-            chunk[PATIENCE, :count] = workload.patience[part]
+            chunk["patience"][:count] = workload.patience[part]
         elif self._config.scenario.patience is not None:
-            chunk[PATIENCE, :count] = np.inf
+            chunk["patience"][:count] = np.inf
         self._taken += count
         # A workload's times count from its own zero, whatever the clock's origin is.
         s["base"] = -s["origin"]
@@ -154,4 +142,5 @@ class JobsToCome:
         s["last_chunk"] = self._taken == len(workload)
 
 
+_NONE = np.zeros(0)
 _GIANT_KEY = 2**31 + 3  # beside those of the stream

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from queue_env.config import EnvConfig
 from queue_env.distributions.checks import refuse
 from queue_env.jobs_to_come import JobsToCome
-from queue_env.kernel.env_layout import BY_ARRIVAL, BY_REMAINING, FREE, SERVED, TABLE, Batch
+from queue_env.kernel.env_layout import BY_ARRIVAL, BY_REMAINING, SERVED, TABLE, Batch
 from queue_env.kernel.layout import PRESENT, UNKNOWN, Array
 
 __all__ = ["Snapshot", "put_back", "take_snapshot"]
@@ -39,7 +39,7 @@ class Snapshot:
     shown: NDArray[np.int64]
     anchor: int
     outcome: NDArray[np.float64]
-    chunk: NDArray[np.float64]
+    chunk: Array
     giants: NDArray[np.float64]
     source: dict[str, Any]
     records: Array
@@ -148,13 +148,12 @@ def put_back(snapshot: Snapshot, memory: Batch, b: int, *, with_jobs_to_come: bo
         s["last_arrival"] = s["base"] = s["now"]
     memory.outcomes[b] = snapshot.outcome
     jobs[:number] = snapshot.jobs
-    orders[BY_ARRIVAL, :number] = np.arange(number)
+    orders[BY_ARRIVAL] = np.arange(capacity)
     orders[BY_REMAINING, :number] = np.lexsort((snapshot.jobs["number"], snapshot.jobs["remaining"]))
     served = np.flatnonzero(snapshot.jobs["rate"] > 0)
     orders[SERVED, : len(served)] = served
     orders[TABLE, : len(snapshot.shown)] = np.searchsorted(snapshot.jobs["number"], snapshot.shown)
-    s["shown"], s["free"] = len(snapshot.shown), capacity - number
-    orders[FREE, : capacity - number] = np.arange(number, capacity)[::-1]
+    s["shown"] = len(snapshot.shown)
     s["anchor"] = snapshot.anchor
     if memory.records.shape[1] > 0:
         _put_records(snapshot, memory.records[b])

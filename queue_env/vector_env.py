@@ -112,8 +112,8 @@ class QueueVectorEnv(VectorEnv[Any, Any, Any]):
         self._all_begun = not self._never_reset.any()
         for b in chosen:
             self._drawings.begin(b)
-        nobody = np.zeros(self.num_envs, dtype=np.bool_)
-        return self._observation(), infos_of_all(self.config, outcomes, np.zeros_like(self._rates), mask, nobody)
+        infos = infos_of_all(self.config, outcomes, np.zeros_like(self.batch.memory.rates), np.zeros_like(mask), mask)
+        return self._observation(), infos
 
     def step(
         self, actions: ArrayLike
@@ -126,40 +126,37 @@ class QueueVectorEnv(VectorEnv[Any, Any, Any]):
         """
         self._check_open("step")
         memory = self.batch.memory
-        before = memory.systems["done"] == 1
+        before = memory.outcomes[:, layout.REASON].astype(np.bool_)
         if not self._all_begun:
             refuse("step", "systems that were never reset", "none", np.flatnonzero(self._never_reset).tolist())
         if self.autoreset_mode == AutoresetMode.DISABLED and before.any():
             refuse("step", "episodes", "running: reset those that are over", np.flatnonzero(before).tolist())
         self.actions.put(actions, memory.actions)
         self.batch.step()
-        memory = self.batch.memory
-        outcomes = memory.outcomes
+        outcomes = self.batch.memory.outcomes
         rewards = outcomes[:, layout.REWARD].copy()
-        terminated, truncated = outcomes[:, layout.TERMINATED] > 0, outcomes[:, layout.TRUNCATED] > 0
+        terminated, truncated = outcomes.T[layout.TERMINATED : layout.TRUNCATED + 1].astype(np.bool_)
         infos = self._infos(before, terminated | truncated)
         if self.render_mode is not None:
             self._note(before)
         return self._observation(), rewards, terminated, truncated, infos
 
     def _infos(self, before: NDArray[np.bool_], ended: NDArray[np.bool_]) -> dict[str, Any]:
-        memory, everybody = self.batch.memory, np.ones(self.num_envs, dtype=np.bool_)
-        rates = self._rates
-        if self.autoreset_mode == AutoresetMode.NEXT_STEP and before.any():
-            rates = rates.copy()
-            rates[before] = 0.0
-        if self.autoreset_mode != AutoresetMode.SAME_STEP or not ended.any():
-            return infos_of_all(self.config, memory.outcomes, rates, everybody, ended)
-        finals = infos_of_all(self.config, memory.last_outcomes, rates, ended, ended)
-        if self.config.allocation_in_info:
-            rates = rates.copy()
-            rates[ended] = 0.0
-        infos = infos_of_all(self.config, memory.outcomes, rates, everybody, np.zeros_like(ended))
+        memory = self.batch.memory
+        if self.autoreset_mode != AutoresetMode.SAME_STEP or not np.count_nonzero(ended):
+            return infos_of_all(self.config, memory.outcomes, self._rates_but(before), ended)
+        finals = infos_of_all(self.config, memory.last_outcomes, memory.rates, ended, ended)
+        infos = infos_of_all(self.config, memory.outcomes, self._rates_but(ended), np.zeros_like(ended))
         observations = np.full(self.num_envs, None, dtype=object)
         for b in np.flatnonzero(ended):
             observations[b] = self.layout.view(memory.last_observations[b].copy())
         infos |= {"final_obs": observations, "_final_obs": ended.copy()}
         return infos | {"final_info": finals, "_final_info": ended.copy()}
+
+    def _rates_but(self, begun: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return the executed rates; none in systems whose episode has just begun."""
+        rates = self.batch.memory.rates
+        return np.where(begun[:, None], 0.0, rates) if self.config.allocation_in_info else rates
 
     def snapshot(self, index: int) -> Snapshot:
         """Return the whole state of a system, for `reset(options={"snapshot": ...})` here or of a `QueueEnv`.
@@ -205,10 +202,6 @@ class QueueVectorEnv(VectorEnv[Any, Any, Any]):
         if self._never_reset[index]:
             refuse(owner, f"environment {index}", "reset first", "no episode")
         return index
-
-    @property
-    def _rates(self) -> NDArray[np.float64]:
-        return self.batch.memory.rates
 
     def _new_seed(self, b: int, seed: int | None) -> np.random.SeedSequence:
         if seed is not None or self._generators[b] is None:

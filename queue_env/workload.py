@@ -191,6 +191,9 @@ class _Source:
         self._open_block(_FIRST_BLOCK)
 
     def take(self, count: int) -> FloatArray:
+        if self._used + count <= self._block.size:  # the usual case, without a copy
+            self._used += count
+            return self._block[self._used - count : self._used]
         parts: list[FloatArray] = []
         while count > 0:
             if self._used == self._block.size:

@@ -100,9 +100,10 @@ def test_vector_is_the_single_environments_for_other_arguments(given: dict[str, 
     )
 
 
-def test_threads_change_nothing() -> None:
+@pytest.mark.parametrize("count", [9, 150])
+def test_threads_change_nothing(count: int) -> None:
     def run(threads: int) -> list[Any]:
-        env = queue_env.QueueVectorEnv(9, threads=threads, jobs=20, autoreset_mode="SameStep")
+        env = queue_env.QueueVectorEnv(count, threads=threads, jobs=20, autoreset_mode="SameStep")
         env.reset(seed=3)
         env.action_space.seed(0)
         found = [env.step(env.action_space.sample())[:4] for _ in range(200)]

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
+from numpy.lib.array_utils import byte_bounds
 from numpy.typing import NDArray
 
 from queue_env.checks.failures import fail
@@ -88,29 +89,46 @@ def shared_memory(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> tuple
 
     Only what can be changed counts: arrays, dicts and lists.
     """
-    kept = [part for name, value in earlier.items() for part in _mutable(name, value)]
-    for name, value in later.items():
-        for path, new in _mutable(name, value):
-            for old_path, old in kept:
-                if new is old or (_is_array(new) and _is_array(old) and np.shares_memory(new, old)):
-                    return old_path, path
-    return None
+    return _Parts(earlier).first_shared(_Parts(later))
+
+
+class _Parts:
+    """All arrays, dicts and lists in named values, with their paths, and where the arrays lie in memory."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.all = [part for name, value in values.items() for part in _mutable(name, value)]
+        self.paths = {id(part): path for path, part in reversed(self.all)}
+        self.arrays = [(path, part) for path, part in self.all if isinstance(part, np.ndarray)]
+        bounds = [byte_bounds(part) for _, part in self.arrays]
+        self.low, self.high = np.array(bounds, np.uintp).reshape(-1, 2).T
+
+    def first_shared(self, later: _Parts) -> tuple[str, str] | None:
+        for path, part in later.all:
+            if id(part) in self.paths:
+                return self.paths[id(part)], path
+        # Only of arrays that overlap from end to end, which are few, must all strides be looked at.
+        overlap = (later.low[:, None] < self.high) & (self.low < later.high[:, None])
+        for new, old in np.argwhere(overlap):
+            if np.shares_memory(later.arrays[new][1], self.arrays[old][1]):
+                return self.arrays[old][0], later.arrays[new][0]
+        return None
 
 
 class LastReturns:
     """What the last calls of an environment returned, with which later calls must share no memory."""
 
     def __init__(self) -> None:
-        self._calls: deque[tuple[str, Mapping[str, Any]]] = deque(maxlen=_CALLS_REMEMBERED)
+        self._calls: deque[tuple[str, _Parts]] = deque(maxlen=_CALLS_REMEMBERED)
 
     def add(self, where: str, call: str, returned: Mapping[str, Any]) -> None:
         """Remember what a call returned, or fail if it shares memory with what is remembered."""
+        parts = _Parts(returned)
         for earlier_call, earlier in self._calls:
-            shared = shared_memory(earlier, returned)
+            shared = earlier.first_shared(parts)
             if shared is not None:
                 text = f"{shared[1]} shares memory with {shared[0]} of {earlier_call}, expected new data in every call"
                 fail(where, text)
-        self._calls.append((call, returned))
+        self._calls.append((call, parts))
 
 
 def outside(path: str, value: Any, space: spaces.Space[Any]) -> str | None:
@@ -210,10 +228,6 @@ def _unequal(got: object, expected: object) -> str:
 
 def _keys(mapping: Mapping[Any, Any]) -> str:
     return shown(list(mapping))
-
-
-def _is_array(value: object) -> bool:
-    return isinstance(value, np.ndarray)
 
 
 def _is_float(value: object) -> bool:

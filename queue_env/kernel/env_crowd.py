@@ -6,7 +6,6 @@ from queue_env.kernel.compile import jit, jit_apart
 from queue_env.kernel.env_layout import (
     BY_ARRIVAL,
     BY_REMAINING,
-    FREE,
     SERVED,
 )
 from queue_env.kernel.layout import Array, Record, Slots
@@ -42,8 +41,8 @@ def restore_order(s: Record, jobs: Array, orders: Slots) -> None:
 @jit
 def enter(s: Record, jobs: Array, orders: Slots, size: float, patience: float) -> int:
     """Give an arriving job a slot, a place in both orders, and the anchor's role if nobody has it."""
-    s["free"] -= 1
-    slot = orders[FREE, s["free"]]
+    last = s["number"]
+    slot = orders[BY_ARRIVAL, last]
     job = jobs[slot]
     job["number"] = s["arrived"]
     job["size"] = size
@@ -55,11 +54,8 @@ def enter(s: Record, jobs: Array, orders: Slots, size: float, patience: float) -
     job["patience"] = patience
     job["busy_time"] = 0.0
     job["started"] = np.nan
-    job["was"] = 0
     job["mark"] = 0
     job["log_size"] = -1.0
-    last = s["number"]
-    orders[BY_ARRIVAL, last] = slot
     orders[BY_REMAINING, last] = slot
     sift(jobs, orders[BY_REMAINING], last)
     s["arrived"] += 1
@@ -102,8 +98,7 @@ def leave(s: Record, jobs: Array, orders: Slots, slot: int) -> None:
         take_out(orders[SERVED], s["served"], slot)
         s["served"] -= 1
     jobs[slot]["rate"] = 0.0
-    orders[FREE, s["free"]] = slot
-    s["free"] += 1
+    orders[BY_ARRIVAL, number - 1] = slot
     s["number"] -= 1
     if slot == s["anchor"]:
         s["anchor"] = largest(s, jobs, orders)
@@ -121,11 +116,8 @@ def backlog_without(s: Record, jobs: Array, orders: Slots, slot: int) -> float:
 
 
 @jit_apart
-def clear(s: Record, orders: Slots, capacity: int) -> None:
-    """Empty the system and set its clock to zero."""
-    for i in range(capacity):
-        orders[FREE, i] = capacity - 1 - i
-    s["free"] = capacity
+def clear(s: Record) -> None:
+    """Empty the system."""
     s["number"] = 0
     s["served"] = 0
     s["anchor"] = -1

@@ -10,7 +10,6 @@ from queue_env.kernel.env_layout import (
     ALL_LEFT,
     ALLOCATION,
     ANCHOR_RATE,
-    ARRIVALS,
     BIG_JOB,
     BY_ARRIVAL,
     BY_REMAINING,
@@ -25,7 +24,6 @@ from queue_env.kernel.env_layout import (
     GIANT_SIZE,
     GIANT_WEIGHT,
     JOBS,
-    MOST_TERMS,
     NEED_ARRIVALS,
     NEED_GIANTS,
     NEED_SIZES,
@@ -34,7 +32,6 @@ from queue_env.kernel.env_layout import (
     NO_REASON,
     OUTCOMES,
     OVER_CAPACITY,
-    PATIENCE,
     PRIORITY,
     READY,
     REASON,
@@ -44,7 +41,6 @@ from queue_env.kernel.env_layout import (
     RULE,
     SAME_STEP,
     SERVED,
-    SIZES,
     STALLED,
     STARTING,
     STEPPING,
@@ -69,10 +65,12 @@ from queue_env.kernel.layout import (
     QUEUE_CLOCK,
     Array,
     Floats,
+    Ints,
     Record,
     Slots,
 )
 from queue_env.kernel.layout import SERVED as LEFT_SERVED
+from queue_env.kernel.turns import exchange
 
 HUGE = np.finfo(np.float64).max
 
@@ -112,11 +110,11 @@ def shortest_patience(c: Record, s: Record, jobs: Array, orders: Slots) -> float
 
 
 @jit
-def next_arrival(s: Record, chunk: Floats) -> float:
+def next_arrival(s: Record, chunk: Array) -> float:
     """Return when the next job arrives, or infinity."""
     if s["next"] == s["filled"]:
         return np.inf
-    return float(max(s["base"] + chunk[ARRIVALS, s["next"]], s["now"]))
+    return float(max(s["base"] + chunk[s["next"]]["arrival"], s["now"]))
 
 
 # ---- time passes ---------------------------------------------------------------------------------
@@ -178,13 +176,13 @@ def note_arrival(s: Record, job: Record, records: Array) -> None:
 
 
 @jit
-def admit(s: Record, jobs: Array, orders: Slots, chunk: Floats, records: Array, c: Record) -> None:
+def admit(s: Record, jobs: Array, orders: Slots, chunk: Array, records: Array, c: Record) -> None:
     """Let the next job in."""
     patience = np.inf
     if c["clock"] != NO_CLOCK:
-        patience = chunk[PATIENCE, s["next"]]
+        patience = chunk[s["next"]]["patience"]
     s["last_arrival"] = s["now"]
-    slot = enter(s, jobs, orders, chunk[SIZES, s["next_size"]], patience)
+    slot = enter(s, jobs, orders, chunk[s["next_size"]]["size"], patience)
     s["next"] += 1
     s["next_size"] += 1
     s["weight"] *= s["factor"]
@@ -256,15 +254,18 @@ def check_end(c: Record, s: Record, outcome: Floats) -> None:
 
 
 @jit
-def missing(s: Record, chunk: Floats) -> int:
+def missing(s: Record, chunk: Array) -> int:
     """Return what must be handed in before time can go on; a size that is not allowed is passed over."""
+    need = READY
     if s["next"] == s["filled"]:
-        return READY if s["last_chunk"] else NEED_ARRIVALS
-    while s["next_size"] < s["sizes_filled"]:
-        if chunk[SIZES, s["next_size"]] <= s["largest_allowed"]:
+        if s["last_chunk"]:
             return READY
+        need = NEED_ARRIVALS
+    while s["next_size"] < s["sizes_filled"]:
+        if chunk[s["next_size"]]["size"] <= s["largest_allowed"]:
+            return need
         s["next_size"] += 1
-    return NEED_SIZES
+    return need | NEED_SIZES
 
 
 @jit
@@ -298,7 +299,7 @@ def event_happens(m: Batch, c: Record, s: Record, b: int) -> int:
         charge_abandonment(c, s, m.terms, outcome)
         depart(c, s, jobs, orders, outcome, m.records[b], slot, ABANDONED)
     elif arrival == time:
-        if s["free"] == 0:
+        if s["number"] == orders.shape[1]:
             end(s, outcome, TRUNCATED, OVER_CAPACITY)
             return -1
         admit(s, jobs, orders, chunk, m.records[b], c)
@@ -363,23 +364,21 @@ def take_action(m: Batch, c: Record, s: Record, b: int) -> None:
 
 
 @jit
-def first_not_allowed(c: Record, systems: Array, rules: Array, actions: Floats, first: int, last: int) -> int:
+def first_not_allowed(c: Record, systems: Array, rules: Array, actions: Floats) -> int:
     """Return which entry of the actions is not a number, or no rule, or -1; what will be ignored may be anything."""
-    width = actions.shape[1]
-    for b in range(first, last):
-        if systems[b]["done"] and c["autoreset"] == NEXT_STEP:
-            continue
+    count, width = actions.shape
+    for b in range(count):
         for i in range(width):
             value = actions[b, i]
             no_rule = c["action"] == RULE and not (0.0 <= value < len(rules) and value == np.floor(value))
-            if np.isnan(value) or no_rule:
+            if (np.isnan(value) or no_rule) and not (systems[b]["done"] and c["autoreset"] == NEXT_STEP):
                 return int(b * width + i)
     return -1
 
 
 def _check_actions(setup: Array, systems: Array, rules: Array, actions: Floats) -> int:
     """Return which entry of the actions of all systems is not allowed, or -1."""
-    return first_not_allowed(setup[0], systems, rules, actions, 0, len(systems))
+    return first_not_allowed(setup[0], systems, rules, actions)
 
 
 check_actions = jit_entry(_check_actions)
@@ -401,17 +400,24 @@ def close_step(m: Batch, c: Record, s: Record, b: int) -> None:
         outcome[EPISODE_COSTS + t] += outcome[COSTS + t]
     outcome[REWARD] = 0.0 - c["reward_scale"] * cost  # not -0.0
     outcome[ELAPSED] = s["now"] - s["decided"]
-    note_episode(s, outcome)
+    note_time(s, outcome)
+    if s["done"]:
+        note_episode(s, outcome)
     observe(c, s, m.jobs[b], m.orders[b], s["now"] - s["decided"], m.observations[b])
     s["decided"] = s["now"]
     s["decide_at"] = s["now"] + c["interval"] if c["interval"] > 0.0 else np.inf
 
 
 @jit
-def note_episode(s: Record, outcome: Floats) -> None:
-    """Write down what the episode has been like so far."""
+def note_time(s: Record, outcome: Floats) -> None:
+    """Write down where the episode is."""
     outcome[TIME] = s["origin"] + s["now"]
     outcome[WEIGHT] = s["weight"]
+
+
+@jit_apart
+def note_episode(s: Record, outcome: Floats) -> None:
+    """Write down what the episode has been like."""
     outcome[EPISODE] = s["completed"]
     outcome[EPISODE + 1] = s["abandoned"]
     outcome[EPISODE + 2] = s["response_sum"]
@@ -421,11 +427,11 @@ def note_episode(s: Record, outcome: Floats) -> None:
 
 
 @jit
-def clear_step(outcome: Floats) -> None:
+def clear_step(c: Record, outcome: Floats) -> None:
     """Forget a step's results, but for those of the whole episode."""
-    for i in range(EPISODE):
+    for i in range(COSTS + c["terms"]):
         outcome[i] = 0.0
-    for i in range(COSTS, COSTS + MOST_TERMS):
+    for i in range(COMPLETIONS, EPISODE_COSTS):
         outcome[i] = 0.0
 
 
@@ -433,15 +439,15 @@ def clear_step(outcome: Floats) -> None:
 
 
 @jit_apart
-def begin_episode(c: Record, s: Record, orders: Slots, chunk: Floats, outcome: Floats) -> None:
+def begin_episode(c: Record, s: Record, chunk: Array, outcome: Floats) -> None:
     """Empty the system and set everything that counts to zero; the jobs to come stay as they are."""
-    clear(s, orders, orders.shape[1])
+    clear(s)
     if not s["given"]:
         # The job that would have come next has been looked at: its gap is longer than that to the end, and its size may
         # have been limited. A new one takes its place.
         s["next"] += s["next"] < s["filled"]
         s["next_size"] += s["next_size"] < s["sizes_filled"]
-    s["base"] = -chunk[ARRIVALS, s["next"] - 1] if s["next"] > 0 else 0.0
+    s["base"] = -chunk[s["next"] - 1]["arrival"] if s["next"] > 0 else 0.0
     s["now"] = s["origin"] = s["last_arrival"] = s["decided"] = 0.0
     s["response_sum"] = s["slowdown_sum"] = s["response_max"] = s["number_area"] = 0.0
     s["arrived"] = s["done"] = s["steps"] = s["completed"] = s["abandoned"] = s["crossed"] = 0
@@ -473,7 +479,7 @@ def begin(m: Batch, c: Record, s: Record, b: int) -> int:
     """Begin an episode, up to its first arrival if that is where it starts; returns READY or what is missing."""
     if s["given"]:
         return NEED_SOURCE
-    begin_episode(c, s, m.orders[b], m.chunks[b], m.outcomes[b])
+    begin_episode(c, s, m.chunks[b], m.outcomes[b])
     if c["episode"] == BIG_JOB:
         if s["next_giant"] == s["giants_filled"]:
             return NEED_GIANTS
@@ -487,8 +493,8 @@ def show_start(m: Batch, c: Record, s: Record, b: int) -> None:
     """Write the first observation of an episode."""
     s["decided"] = s["now"]
     s["done"] = 0
-    clear_step(m.outcomes[b])
-    note_episode(s, m.outcomes[b])
+    clear_step(c, m.outcomes[b])
+    note_time(s, m.outcomes[b])
     if m.last_outcomes[b, REASON] != NO_REASON:
         # The step that ended the last episode and began this one has the reward and the flags of its end.
         for column in (REWARD, TERMINATED, TRUNCATED):
@@ -530,12 +536,27 @@ def advance(m: Batch, c: Record, s: Record, b: int) -> int:
 # ---- entry points --------------------------------------------------------------------------------
 
 
+@jit
+def begin_step(m: Batch, c: Record, s: Record, b: int) -> None:
+    """Begin a step with the system's action, or by a reset if its episode is over."""
+    if s["done"] and c["autoreset"] == NEXT_STEP:
+        s["stage"] = RESETTING
+        return
+    s["stage"] = STEPPING
+    clear_step(c, m.outcomes[b])
+    if c["autoreset"] == SAME_STEP:
+        m.last_outcomes[b, REASON] = NO_REASON
+    take_action(m, c, s, b)
+
+
 def _step(
     setup: Array,
+    turns: Ints,
+    status: Slots,
     systems: Array,
     jobs: Array,
     orders: Slots,
-    chunks: Floats,
+    chunks: Array,
     giants: Floats,
     terms: Array,
     table: Floats,
@@ -547,20 +568,24 @@ def _step(
     last_outcomes: Floats,
     rates: Floats,
     records: Array,
+    turn: int,
     first: int,
-    last: int,
-    fresh: bool,
+    checked: bool,
 ) -> int:
-    """Bring systems first to last-1 to their next decision.
+    """Bring all systems to their next decision, together with other threads that do so with the same arguments.
 
     Returns:
-        How many need something first; or -1-k if entry k of the actions is not allowed, and nothing has been done.
+        How many of the systems taken up need something first; or -1-k if entry k of the actions is not allowed, and
+        nothing has been done.
 
-    With `fresh`, a new step begins, with new actions; else those that needed something go on. The arrays are those of
-    `Batch`, in its order.
+    The arrays are those of `Batch`, in its order. `turn` is the number of a step that begins, with new actions; or 0,
+    and those systems go on that needed something. `first` is the block of systems to take up first, and with `checked`
+    the actions are known to be allowed.
     """
     m = Batch(
         setup,
+        turns,
+        status,
         systems,
         jobs,
         orders,
@@ -578,36 +603,34 @@ def _step(
         records,
     )
     c = setup[0]
-    if fresh:
-        bad = first_not_allowed(c, systems, rules, actions, first, last)
+    if not checked:
+        bad = first_not_allowed(c, systems, rules, actions)
         if bad >= 0:
             return -1 - bad
     waiting = 0
-    for b in range(first, last):
-        s = systems[b]
-        if fresh:
-            s["stage"] = STEPPING
-            if s["done"] and c["autoreset"] == NEXT_STEP:
-                s["stage"] = RESETTING
-            else:
-                clear_step(outcomes[b])
-                if c["autoreset"] == SAME_STEP:
-                    last_outcomes[b, REASON] = NO_REASON
-                take_action(m, c, s, b)
-        elif s["status"] == READY:
+    blocks = len(turns)
+    for k in range(blocks):
+        block = (first + k) % blocks
+        if turn > 0 and exchange(turns, block, turn) == turn:
             continue
-        s["status"] = advance(m, c, s, b)
-        if s["status"] != READY:
-            waiting += 1
+        for b in range(block * len(systems) // blocks, (block + 1) * len(systems) // blocks):
+            s = systems[b]
+            if turn > 0:
+                begin_step(m, c, s, b)
+            elif status[b] == READY:
+                continue
+            status[b] = advance(m, c, s, b)
+            if status[b] != READY:
+                waiting += 1
     return waiting
 
 
 step = jit_entry(_step)
 
 
-def _empty(setup: Array, systems: Array, orders: Slots, chunks: Floats, outcomes: Floats, b: int) -> None:
+def _empty(setup: Array, systems: Array, chunks: Array, outcomes: Floats, b: int) -> None:
     """Begin an episode of system b with nobody present; whom to put in comes next."""
-    begin_episode(setup[0], systems[b], orders[b], chunks[b], outcomes[b])
+    begin_episode(setup[0], systems[b], chunks[b], outcomes[b])
     systems[b]["stage"] = STARTING
 
 

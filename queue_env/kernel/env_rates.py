@@ -24,6 +24,37 @@ def between(low: float, value: float, high: float) -> float:
     return min(max(value, low), high)
 
 
+# ---- who is served -------------------------------------------------------------------------------
+
+
+@jit
+def stop_service(s: Record, jobs: Array, orders: Slots) -> None:
+    """Set all rates to zero."""
+    for i in range(s["served"]):
+        jobs[orders[SERVED, i]]["rate"] = 0.0
+    s["served"] = 0
+
+
+@jit
+def serve(s: Record, jobs: Array, orders: Slots, slot: int, rate: float) -> None:
+    """Give a job that has none a rate, and list it."""
+    if rate < TINY:
+        return
+    jobs[slot]["rate"] = rate
+    orders[SERVED, s["served"]] = slot
+    s["served"] += 1
+
+
+@jit
+def gather_served(s: Record, jobs: Array, orders: Slots) -> None:
+    """List the jobs that have been given a rate."""
+    for i in range(s["number"]):
+        slot = orders[BY_ARRIVAL, i]
+        rate = jobs[slot]["rate"]
+        jobs[slot]["rate"] = 0.0
+        serve(s, jobs, orders, slot, rate)
+
+
 # ---- desired rates -------------------------------------------------------------------------------
 
 
@@ -139,7 +170,7 @@ def choose(s: Record, jobs: Array, orders: Slots, most: int) -> None:
 def serve_chosen(s: Record, jobs: Array, orders: Slots) -> None:
     """Give the chosen jobs rate one."""
     for i in range(s["chosen"]):
-        jobs[orders[CHOSEN, i]]["rate"] = 1.0
+        serve(s, jobs, orders, orders[CHOSEN, i], 1.0)
 
 
 @jit
@@ -158,26 +189,23 @@ def serve_highest(c: Record, s: Record, jobs: Array, orders: Slots) -> None:
 @jit
 def serve_apart(s: Record, jobs: Array, orders: Slots, anchor: int, rate: float, servers: int) -> None:
     """Give one job a rate; of the others the n-1 of smallest remaining size get one, the n-th what is left of one."""
-    left = float(servers) - 1.0
-    partial = 1.0 - rate
+    left = servers - 1
     for i in range(s["number"]):
         slot = orders[BY_REMAINING, i]
         if slot == anchor:
             continue
-        if left >= 1.0:
-            jobs[slot]["rate"] = 1.0
-            left -= 1.0
-            continue
-        jobs[slot]["rate"] = partial
-        break
-    jobs[anchor]["rate"] = rate
+        serve(s, jobs, orders, slot, 1.0 if left > 0 else 1.0 - rate)
+        if left == 0:
+            break
+        left -= 1
+    serve(s, jobs, orders, anchor, rate)
 
 
 @jit
-def serve_first(s: Record, jobs: Array, order: Slots, servers: int) -> None:
+def serve_first(s: Record, jobs: Array, orders: Slots, which: int, servers: int) -> None:
     """Give the first n jobs of an order rate one."""
     for i in range(min(s["number"], servers)):
-        jobs[order[i]]["rate"] = 1.0
+        serve(s, jobs, orders, orders[which, i], 1.0)
 
 
 # ---- from a held action to rates -----------------------------------------------------------------
@@ -193,34 +221,9 @@ def set_asked_rates(c: Record, s: Record, jobs: Array, orders: Slots) -> None:
         project(s, jobs, orders, c["servers"])
         if c["conserving"]:
             fill(c, s, jobs, orders)
+        gather_served(s, jobs, orders)
     elif action == ANCHOR_RATE:
         if c["conserving"] and s["number"] <= c["servers"]:
-            serve_first(s, jobs, orders[BY_ARRIVAL], c["servers"])
+            serve_first(s, jobs, orders, BY_ARRIVAL, c["servers"])
         elif s["number"] > 0:
             serve_apart(s, jobs, orders, s["anchor"], s["asked"], c["servers"])
-
-
-@jit
-def stop_service(s: Record, jobs: Array, orders: Slots) -> None:
-    """Set all rates to zero, and note who had one."""
-    for i in range(s["served"]):
-        job = jobs[orders[SERVED, i]]
-        job["rate"] = 0.0
-        job["was"] = 1
-
-
-@jit
-def gather_served(s: Record, jobs: Array, orders: Slots) -> None:
-    """List the jobs that have a rate now."""
-    for i in range(s["served"]):
-        jobs[orders[SERVED, i]]["was"] = 0
-    count = 0
-    for i in range(s["number"]):
-        slot = orders[BY_ARRIVAL, i]
-        job = jobs[slot]
-        if job["rate"] < TINY:
-            job["rate"] = 0.0
-            continue
-        orders[SERVED, count] = slot
-        count += 1
-    s["served"] = count

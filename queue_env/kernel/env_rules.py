@@ -25,7 +25,7 @@ from queue_env.kernel.env_layout import (
 )
 from queue_env.kernel.env_rates import (
     choose,
-    gather_served,
+    serve,
     serve_apart,
     serve_chosen,
     serve_first,
@@ -36,30 +36,29 @@ from queue_env.kernel.layout import Array, Record, Slots
 
 
 @jit_apart
-def serve_by_key(c: Record, s: Record, jobs: Array, orders: Slots, kind: int) -> None:
-    """Serve the n best by size or by arrival, without preemption or with it."""
+def choose_by_key(c: Record, s: Record, jobs: Array, orders: Slots, kind: int) -> None:
+    """Choose the n best by size or by arrival, without preemption of those in service, or with it."""
     for i in range(s["number"]):
         job = jobs[orders[BY_ARRIVAL, i]]
         job["key"] = job["size"] if kind in (PSJF, SJF) else -job["arrival"]
-        if job["was"] and kind in (SJF, LCFS):
+        if job["rate"] > 0.0 and kind in (SJF, LCFS):
             job["key"] = -np.inf
     choose(s, jobs, orders, c["servers"])
-    serve_chosen(s, jobs, orders)
 
 
 @jit_apart
 def serve_large_apart(c: Record, s: Record, jobs: Array, orders: Slots, boundary: float) -> None:
     """Give the oldest large job a server, and the n-1 of smallest remaining size among the others one each."""
     for i in range(s["number"]):
-        job = jobs[orders[BY_ARRIVAL, i]]
-        if job["size"] > boundary:
-            job["rate"] = 1.0
+        slot = orders[BY_ARRIVAL, i]
+        if jobs[slot]["size"] > boundary:
+            serve(s, jobs, orders, slot, 1.0)
             break
     left = c["servers"] - 1
     for i in range(s["number"]):
-        job = jobs[orders[BY_REMAINING, i]]
-        if left > 0 and job["size"] <= boundary:
-            job["rate"] = 1.0
+        slot = orders[BY_REMAINING, i]
+        if left > 0 and jobs[slot]["size"] <= boundary:
+            serve(s, jobs, orders, slot, 1.0)
             left -= 1
 
 
@@ -119,7 +118,7 @@ def serve_least_attained(c: Record, s: Record, jobs: Array, orders: Slots) -> No
             last += 1
         rate = min(1.0, left / (last - first))
         for i in range(first, last):
-            jobs[chosen[i]]["rate"] = rate
+            serve(s, jobs, orders, chosen[i], rate)
         if first > 0 and below_rate > rate and (attained - below) / (below_rate - rate) < soonest:
             soonest = (attained - below) / (below_rate - rate)
             s["level_first"], s["level_last"] = below_first, first
@@ -151,17 +150,21 @@ def apply_rule(c: Record, s: Record, rule: Record, jobs: Array, orders: Slots) -
     """Set the rates of a reference rule."""
     kind = rule["kind"]
     servers = c["servers"]
-    if kind == LARGE_APART:
+    by_key = s["number"] > servers and kind in (LCFS, PLCFS, PSJF, SJF)
+    if by_key:
+        choose_by_key(c, s, jobs, orders, kind)
+    stop_service(s, jobs, orders)
+    if by_key:
+        serve_chosen(s, jobs, orders)
+    elif kind == LARGE_APART:
         serve_large_apart(c, s, jobs, orders, rule["a"])
     elif kind == PS or s["number"] <= servers:
         for i in range(s["number"]):
-            jobs[orders[BY_ARRIVAL, i]]["rate"] = min(1.0, servers / s["number"])
+            serve(s, jobs, orders, orders[BY_ARRIVAL, i], min(1.0, servers / s["number"]))
     elif kind == FCFS:
-        serve_first(s, jobs, orders[BY_ARRIVAL], servers)
+        serve_first(s, jobs, orders, BY_ARRIVAL, servers)
     elif kind == SRPT:
-        serve_first(s, jobs, orders[BY_REMAINING], servers)
-    elif kind in (LCFS, PLCFS, PSJF, SJF):
-        serve_by_key(c, s, jobs, orders, kind)
+        serve_first(s, jobs, orders, BY_REMAINING, servers)
     elif kind == LAS:
         serve_least_attained(c, s, jobs, orders)
     elif kind == LARGEST_FIRST:
@@ -177,12 +180,11 @@ def apply_rule(c: Record, s: Record, rule: Record, jobs: Array, orders: Slots) -
 def set_rates(c: Record, s: Record, rules: Array, jobs: Array, orders: Slots) -> None:
     """Set the rates that the held action means for the jobs present now."""
     s["switch"] = np.inf
-    stop_service(s, jobs, orders)
     if c["action"] == RULE:
         apply_rule(c, s, rules[s["rule"]], jobs, orders)
     else:
+        stop_service(s, jobs, orders)
         set_asked_rates(c, s, jobs, orders)
-    gather_served(s, jobs, orders)
     s["crossed"] = 0
 
 
