@@ -75,8 +75,8 @@ class Agent:
             deterministic: not used; the agent always is.
 
         Returns:
-            The action and `state`. Rates and priorities are float64, shape (entries,) or (B, entries), within the
-            bounds of the action space. A rule is an int, or int64 of shape (B,).
+            The action and `state`. Rates, priorities and thresholds are float64, shape (entries,) or (B, entries),
+            within the bounds of the action space. A rule is an int, or int64 of shape (B,).
 
         Raises:
             ValueError: the observation is none of the environment's, or more jobs are present than the table shows and
@@ -106,6 +106,10 @@ class Agent:
         """Return the anchor's rate, shape (B,), for the action "anchor"."""
         raise NotImplementedError
 
+    def share_and_order(self) -> tuple[float, float]:
+        """Return the share of the jobs that have priority, and the order within the classes, for "threshold"."""
+        raise NotImplementedError
+
     def _needs_all_jobs(self) -> bool:
         """Whether it may need a row that the table does not hold when more jobs than rows are present."""
         return False
@@ -115,7 +119,10 @@ class Agent:
     def _act(self, shown: Shown) -> Floats:
         if self.kind == "priority":
             return self.priorities(shown)
-        rates = self.rates(shown) if self.kind == "allocation" else self.anchor_rate(shown)[:, None]
+        if self.kind == "threshold":
+            rates = np.tile(self.share_and_order(), (len(shown.number), 1))
+        else:
+            rates = self.rates(shown) if self.kind == "allocation" else self.anchor_rate(shown)[:, None]
         return 2.0 * rates - 1.0 if self.actions.symmetric else rates
 
     def _resolve(self, policy: OnePolicy | None) -> Setting:

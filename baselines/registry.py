@@ -18,6 +18,7 @@ from baselines.sjf import SJF
 from baselines.split import Split
 from baselines.srpt import SRPT
 from baselines.thresh_split import ThreshSplit
+from baselines.two_class import TwoClass
 from queue_env.action import KINDS
 from queue_env.config import NOT_AS_RULES
 from queue_env.distributions.checks import refuse
@@ -130,6 +131,13 @@ _ENTRIES = (
         f"{_BOOK}, section 30.2",
     ),
     Baseline(
+        "two-class",
+        ("sizes", "load", "law"),
+        "overload with patience: as srpt the largest throughput, P[S <= tau] of the arrivals, as servers -> infinity",
+        f"{PAPER_I}, Theorem 2 and Proposition 3: the class up to tau is that of its system L",
+        tuning=("tau",),
+    ),
+    Baseline(
         "super-server",
         ("sizes",),
         "heavy tails: no policy of n servers has a lighter tail, asymptotically; to be read as a bound",
@@ -178,6 +186,7 @@ _CLASSES: tuple[type[Agent], ...] = (
     FCFS,
     LCFS,
     PLCFS,
+    TwoClass,
 )
 
 AGENTS: dict[str, type[Agent]] = {agent.name: agent for agent in _CLASSES}
@@ -212,7 +221,7 @@ def make_agent(policy: OnePolicy, env: Any) -> Agent:
 
 
 def expressible(action: str) -> tuple[str, ...]:
-    """Return the policies that can be expressed in a kind of action, "allocation", "priority", "anchor" or "rule".
+    """Return the policies that can be expressed in a kind of action: "allocation", "anchor", "rule", ...
 
     Raises:
         ValueError: there is no such kind.

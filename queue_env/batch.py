@@ -14,6 +14,8 @@ from queue_env.crew import Crew
 from queue_env.distributions.checks import refuse
 from queue_env.jobs_to_come import CHUNK, GIANTS, JobsToCome
 from queue_env.kernel import env_layout as layout
+from queue_env.kernel.env_classes_events import empty_classes, settle, step_classes
+from queue_env.kernel.env_classes_layout import allocate_classes
 from queue_env.kernel.env_events import check_actions, empty, step
 from queue_env.kernel.layout import NO_CLOCK
 from queue_env.settings import Setting
@@ -36,6 +38,7 @@ _RULE_CODES = {
     "thresh-split": layout.LARGE_APART,
     "dynasplit": layout.MARGIN,
     "backlog-split": layout.BELOW_BACKLOG,
+    "two-class": layout.TWO_CLASS,
 }
 _NEVER = 2**62
 _BLOCKS = 4  # of systems, for each thread at least
@@ -60,6 +63,7 @@ class BatchOfSystems:
         self.count = count
         self.threads = threads
         self.memory = _allocate(config, count, autoreset, most_steps, _blocks(count, threads))
+        self.classes = allocate_classes(count, config.capacity, CHUNK) if config.in_classes else None
         self._sources: list[JobsToCome | None] = [None] * count
         self._turn = 0
         self._crew: Crew | None = None
@@ -99,7 +103,7 @@ class BatchOfSystems:
                 source.close_workload(memory, b)
             systems[b]["stage"] = layout.RESETTING
             memory.status[b] = layout.NEED_SOURCE
-        self._finish(step(*self.memory, 0, 0, True))
+        self._finish(self._go_on(0, 0, True))
 
     def _start(self, b: int, source: JobsToCome, start: Start, *, with_jobs_to_come: bool) -> None:
         memory = self.memory
@@ -108,13 +112,18 @@ class BatchOfSystems:
             source.open(memory, b)
         elif memory.systems[b]["given"]:
             source.close_workload(memory, b)
-        empty(memory.setup, memory.systems, memory.chunks, memory.outcomes, b)
+        if self.classes is None:
+            empty(memory.setup, memory.systems, memory.chunks, memory.outcomes, b)
+        else:
+            setup, systems, chunks = memory.setup, memory.systems, memory.chunks
+            empty_classes(setup, systems, chunks, memory.outcomes, memory.jobs, *self.classes, b)
         if start.snapshot is not None:
             if with_jobs_to_come:
                 source.restore(start.snapshot.source)
             self._make_room(int(start.snapshot.system["arrived"][0]) + self.config.capacity)
-            put_back(start.snapshot, self.memory, b, with_jobs_to_come=with_jobs_to_come)
-        put_jobs(self.config, self.memory, b, start)
+            put_back(self.config, start.snapshot, self.memory, self.classes, b, with_jobs_to_come=with_jobs_to_come)
+            self._rank(b)
+        put_jobs(self.config, self.memory, self.classes, b, start)
         memory.systems[b]["done"] = 0
         memory.systems[b]["stage"] = layout.STARTING if start.snapshot is None else layout.RESUMING
         if memory.systems[b]["number"] == 0 and self.config.episode == "big-job":
@@ -135,7 +144,8 @@ class BatchOfSystems:
             self._start(b, source, Start(snapshot=snapshot), with_jobs_to_come=False)
             source.begin_gap(self.memory, b)
             source.next_size(self.memory, b, sizes[b])
-        self._finish(step(*self.memory, 0, 0, True))
+            self._rank(b)
+        self._finish(self._go_on(0, 0, True))
 
     def _source(self, b: int) -> JobsToCome:
         source = self._sources[b]
@@ -155,11 +165,16 @@ class BatchOfSystems:
             ValueError: an action is NaN, or no rule; then nothing has been done.
         """
         self._turn += 1
-        waiting = step(*self.memory, self._turn, 0, False) if self.threads == 1 else self._step_in_threads()
+        waiting = self._go_on(self._turn, 0, False) if self.threads == 1 else self._step_in_threads()
         if waiting:
             if waiting < 0:
                 self._refuse(-1 - waiting)
             self._finish(waiting)
+
+    def _go_on(self, turn: int, first: int, checked: bool) -> int:
+        if self.classes is None:
+            return step(*self.memory, turn, first, checked)
+        return step_classes(*self.memory, *self.classes, turn, first, checked)
 
     def _step_in_threads(self) -> int:
         # An action that is not allowed must be found before any thread has begun.
@@ -171,7 +186,7 @@ class BatchOfSystems:
             self._crew = Crew(self.threads)
         blocks = len(memory.turns)
         firsts = [i * blocks // self.threads for i in range(self.threads)]
-        return self._crew.total(step, *[(*memory, self._turn, first, True) for first in firsts])
+        return self._crew.total(self._go_on, *[(self._turn, first, True) for first in firsts])
 
     def _refuse(self, entry: int) -> None:
         b, i = divmod(entry, self.memory.actions.shape[1])
@@ -187,7 +202,7 @@ class BatchOfSystems:
         while waiting > 0:
             for b in np.flatnonzero(self.memory.status).tolist():
                 self._hand_in(b, int(self.memory.status[b]))
-            waiting = step(*self.memory, 0, 0, True)
+            waiting = self._go_on(0, 0, True)
 
     def _hand_in(self, b: int, need: int) -> None:
         source, memory = self._source(b), self.memory
@@ -198,7 +213,13 @@ class BatchOfSystems:
                 source.close_workload(memory, b)
         else:
             source.fill(memory, b, need)
+            self._rank(b)
             self._make_room(int(memory.systems[b]["arrived"]) + CHUNK)
+
+    def _rank(self, b: int) -> None:
+        """Write P[S <= size] of the sizes in memory, where they matter; of the whole row, so that it rounds alike."""
+        if self.classes is not None:
+            self.classes.ranks[b] = self.config.scenario.sizes.cdf(self.memory.chunks["size"][b].copy())
 
     def _make_room(self, jobs: int) -> None:
         """Enlarge the records for so many jobs, and those that may come with an autoreset."""
@@ -219,13 +240,22 @@ class BatchOfSystems:
 
     def snapshot(self, b: int) -> Snapshot:
         """Return the state of system b."""
-        return take_snapshot(self.config, self.memory, self._source(b), b)
+        self.settle(b)
+        return take_snapshot(self.config, self.memory, self.classes, self._source(b), b)
 
     def present(self, b: int) -> NDArray[np.void]:
         """Return the jobs present in system b, by job number, as `JOB` records."""
+        self.settle(b)
         system = self.memory.systems[b]
         slots = self.memory.orders[b, layout.BY_ARRIVAL, : system["number"]]
         return np.array(self.memory.jobs[b][slots])
+
+    def settle(self, *systems: int) -> None:
+        """Bring what memory says of the jobs present up to date, in these systems; it is so at once but in classes."""
+        if self.classes is not None:
+            memory = self.memory
+            for b in systems:
+                settle(memory.setup, memory.systems, memory.jobs, memory.orders, *self.classes, b)
 
     def close(self) -> None:
         """End the threads."""
@@ -258,7 +288,7 @@ def _allocate(config: EnvConfig, count: int, autoreset: int, most_steps: int | N
         config.capacity,
         CHUNK,
         GIANTS if config.episode == "big-job" else 0,
-        config.actions.entries,
+        config.actions.columns,
         config.layout.entries,
         config.observation == "dict",
         config.slots,

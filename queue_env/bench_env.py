@@ -33,6 +33,10 @@ def run_env_bench(seconds: float = 2.0) -> list[dict[str, Any]]:
     rows.append(_single("queue, allocation, flat", gym.make("queue_env/MGn-v0"), seconds))
     small: dict[str, Any] = {"action": "anchor", "observation": "compact"}
     rows.append(_single("queue, anchor, compact", gym.make("queue_env/MGn-v0", **small), seconds))
+    for servers in (100, 1000):
+        many: dict[str, Any] = {"action": "threshold", "overrides": {"servers": servers}, "jobs": 10**9}
+        env = gym.make("queue_env/Impatient100-v0", **many)
+        rows.append(_single(f"queue, threshold, n={servers}", env, seconds))
     for threads in (1, 2):
         rows.append(_vector("queue, anchor, compact", threads, seconds, small))
         rows.append(_vector("queue, allocation, flat, K=16", threads, seconds, {}))

@@ -94,7 +94,13 @@ class EnvConfig:
     @cached_property
     def actions(self) -> actions.ActionLayout:
         """How actions are made up."""
-        return actions.ActionLayout(self.action, self.slots, self.rules, self.symmetric_actions)
+        levels = self.scenario.sizes if self.in_classes and self.size_knowledge == "unknown" else None
+        return actions.ActionLayout(self.action, self.slots, self.rules, self.symmetric_actions, levels)
+
+    @property
+    def in_classes(self) -> bool:
+        """Whether the kernel serves two classes of jobs from heaps."""
+        return self.action == "threshold"
 
     @cached_property
     def rule_settings(self) -> tuple[Setting, ...]:
@@ -115,7 +121,7 @@ def make_config(
     *,
     overrides: Mapping[str, Any] | None,
     action: str,
-    observation: str,
+    observation: str | None,
     reward: str | Mapping[str, float] | None,
     reward_scale: float,
     tail_range: Sequence[float],
@@ -143,6 +149,8 @@ def make_config(
         refuse("environment", "overrides", "a mapping of fields of the scenario, or None", overrides)
     made = scenario(source, **dict(overrides or {}))
     _among("action", action, actions.KINDS)
+    if observation is None:
+        observation = "summary" if action == "threshold" else "flat"
     _among("observation", observation, observations.KINDS)
     _among("episode", episode, EPISODES)
     _among("size_knowledge", size_knowledge, ("known", "unknown"))
@@ -164,14 +172,21 @@ def make_config(
             f"flat or dict with action={action!r}, which names rows of the table",
             observation,
         )
-    if observation == "compact" and allocation_in_info:
-        refuse("environment", "allocation_in_info", "False with observation='compact', which has no job table", True)
+    if (observation == "summary") != (action == "threshold"):
+        allowed = "summary with action='threshold'" if action == "threshold" else f"flat or dict with action={action!r}"
+        refuse("environment", "observation", allowed, observation)
+    if observation in ("compact", "summary") and allocation_in_info:
+        allowed = f"False with observation={observation!r}, which has no job table"
+        refuse("environment", "allocation_in_info", allowed, True)
     known = size_knowledge == "known"
     if not known and (action == "anchor" or observation == "compact"):
         refuse("environment", "size_knowledge", "known with action='anchor' or observation='compact'", size_knowledge)
     if action not in ("allocation", "anchor"):
         _only_with("action='allocation' or 'anchor', which set rates", "work_conserving", work_conserving, True)
-        _only_with("action='allocation' or 'anchor', which set rates", "symmetric_actions", symmetric_actions, False)
+    if action not in ("allocation", "anchor", "threshold"):
+        _only_with("action='allocation', 'anchor' or 'threshold'", "symmetric_actions", symmetric_actions, False)
+    if action == "threshold":
+        _only_with("action is another than 'threshold', which has no job table", "slots", slots, None)
     if action != "rule":
         _only_with("action='rule'", "rules", rules, None)
     if episode != "big-job":
@@ -236,7 +251,7 @@ def _interval(value: float | None) -> float | None:
 
 def _slots(value: int | None, servers: int, action: str) -> int:
     if value is None:
-        return max(16, 2 * servers + 3)
+        return 0 if action == "threshold" else max(16, 2 * servers + 3)
     least = 2 * servers + 3 if action in ("allocation", "priority") else 4
     return whole("environment", "slots", value, least, MOST_ROWS)
 

@@ -49,9 +49,11 @@ class QueueEnv(gym.Env[Any, Any]):
     | 0 | `anchor`: the anchor's rate; SRPT for the others | 0 | 1 | servers |
     | 0 to K-1 | `priority`: priorities of the jobs in the rows; the n highest get rate one | -1 | 1 | - |
     | 0 | `rule`: which of `rules` allocates until the next decision | 0 | number of rules - 1 | - |
+    | 0, 1 | `threshold`: the share p of the jobs, the smallest, that has priority; the order b in a class | 0 | 1 | - |
 
-    `rule` is a `Discrete`, `anchor` a float32 `Box` of shape (1,), the others are boxes of shape (K,). In a box any
-    real number is accepted, and NaN is an error. With `symmetric_actions` the rate (a+1)/2 is written as a in [-1, 1].
+    `rule` is a `Discrete`, the others are float32 boxes, of shape (1,) `anchor`, (2,) `threshold`, else (K,). In a box
+    any real number is accepted, and NaN is an error. With `symmetric_actions` the number (a+1)/2 is written as a in
+    [-1, 1].
     What the agent asks for holds until the next decision; the rates that follow from it are set anew at every event. A
     job that is in no row asks for rate 0 or has the lowest priority, and empty rows do not count.
 
@@ -61,6 +63,14 @@ class QueueEnv(gym.Env[Any, Any]):
       of one. If `work_conserving`, all get rate one where there are at most n. The anchor is a job that arrived to an
       empty system and keeps the role until it leaves; then the largest original size present takes it.
     * `priority`: of equal priorities the job that came first goes first.
+    * `threshold`: a small action for many servers, at a cost that does not grow with them. A job of size s has priority
+      if P[S<=s] <= p: nobody at p = 0, everybody at 1. Those that have it go before the others and take their servers,
+      first from the longest remaining size. Within a class who is in service stays; a free server goes to the oldest
+      job that is not older than (1-b)/b mean service times, and without one to the newest: b = 0 is first come, first
+      served, b = 1 last come, first served. Where sizes are hidden, a job has priority until its attained service x
+      has P[S<=x] = p, in the midst of a step too, and the most attained service yields first. Another p changes the
+      classes of all jobs present at once. (0, 0) is the policy `fcfs`, (0, 1) `lcfs`, (P[S<=tau], 0) `two-class`, whose
+      throughput in overload is that of `srpt` as n grows.
 
     ## Observation Space
     By the argument `observation`, with R rows of F features each:
@@ -69,6 +79,7 @@ class QueueEnv(gym.Env[Any, Any]):
     * `dict`: `Dict` of float64 boxes by the names below, shape (1,) for the system's features and (K,) for the jobs'.
     * `compact`: float32 `Box` as `flat`, with R = n+2: the anchor's row, then the n+1 jobs of smallest remaining size,
       the anchor again if it is one of them. Only with `action` `anchor` or `rule`: the others name rows of the table.
+    * `summary`: float32 `Box` of shape (11,), without rows; see below. With `action` `threshold`, and only there.
 
     | Num | Observation | Min | Max | Unit |
     |---|---|---|---|---|
@@ -99,6 +110,23 @@ class QueueEnv(gym.Env[Any, Any]):
     With `size_knowledge="unknown"`, `work` and `anchor_size` are 0, and `remaining`, `size`, `anchor` and `largest` are
     left out. The order of arrival takes the place of SRPT order, in `work_conserving` too; if N > K, the rows hold the
     newest, the n oldest, and then the latest of the others. The action `anchor` and `compact` are refused then.
+
+    `summary` has these instead; those "a server" are divided by n before they are compressed. The last is left out
+    where sizes are hidden. Before the first decision nobody has priority.
+
+    | Num | Summary | Min | Max | Unit |
+    |---|---|---|---|---|
+    | 0 | `number`: jobs present N | 0 | 1e18 | jobs a server |
+    | 1 | `busy`: part of the servers that have served up to now | 0 | 1 | 0 to 1 |
+    | 2 | `priority_busy`: part of the servers that have served jobs with priority | 0 | 1 | 0 to 1 |
+    | 3 | `waiting`: jobs present without a server | 0 | 1e18 | jobs a server |
+    | 4 | `priority_waiting`: those of them with priority | 0 | 1e18 | jobs a server |
+    | 5 | `oldest`: age of the waiting job that came first; 0 without one | 0 | 1e18 | time |
+    | 6 | `elapsed`: time since the last decision | 0 | 1e18 | time |
+    | 7 | `arrivals`: jobs that have come in that time | 0 | 1e18 | jobs |
+    | 8 | `completions`: jobs served in that time | 0 | 1e18 | jobs |
+    | 9 | `abandonments`: jobs that have left unserved in that time | 0 | 1e18 | jobs |
+    | 10 | `work`: total remaining work | 0 | 1e18 | work a server |
 
     ## Rewards
     Minus `reward_scale` times the weighted sum of the terms in `reward`, one to eight of these, over the jobs:
@@ -185,8 +213,8 @@ class QueueEnv(gym.Env[Any, Any]):
     |---|---|---|---|---|
     | `scenario` | str or mapping | `"high-load-2"` | a name, or fields of a `Scenario` | the queue and its jobs |
     | `overrides` | mapping or None | `None` | fields of a `Scenario` | values that replace its own: `{"load": 0.9}` |
-    | `action` | str | `"allocation"` | `allocation`, `anchor`, `priority`, `rule` | what the agent says |
-    | `observation` | str | `"flat"` | `flat`, `dict`, `compact` | what it sees |
+    | `action` | str | `"allocation"` | `allocation`, `anchor`, `priority`, `rule`, `threshold` | what the agent says |
+    | `observation` | str or None | `None` | `flat`, `dict`, `compact`, `summary` | what it sees; None: first or last |
     | `reward` | str, mapping or None | `None` | term, or weights >= 0 by term | None: `tail`, `mean` or `wait` |
     | `reward_scale` | float | `1.0` | > 0, at most 1e100 | factor of the reward |
     | `tail_range` | two floats | `(1.0, 1e4)` | mean service times | t0 < t1; t1 is lowered to P[S>ct] = 1e-9 |
@@ -198,14 +226,15 @@ class QueueEnv(gym.Env[Any, Any]):
     | `capacity` | int or None | `None` | jobs, >= max(n+1, K) | most jobs present; None: max(1000, 10n, K) |
     | `decision_interval` | float or None | `None` | mean service times | None: a decision at every event |
     | `work_conserving` | bool | `True` | `allocation`, `anchor` | whether unused capacity goes to the jobs |
-    | `symmetric_actions` | bool | `False` | `allocation`, `anchor` | whether rates are on the scale [-1, 1] |
+    | `symmetric_actions` | bool | `False` | `allocation`, `anchor`, `threshold` | whether the scale is [-1, 1] |
     | `size_knowledge` | str | `"known"` | `known`, `unknown` | whether observations tell sizes |
     | `rules` | list of str or None | `None` | only with `rule` | its policies; None: all that can run in the scenario |
     | `allocation_in_info` | bool | `False` | not with `compact` | whether `info` has the executed rates |
     | `records` | bool | `False` | | whether `records()` has a record of every job |
     | `render_mode` | str or None | `None` | `ansi`, `rgb_array`, `human` | text, picture or window |
 
-    `slots` is at most 1e5, `capacity` 1e6. What is not allowed raises a `ValueError` that says what is.
+    `slots` is at most 1e5, `capacity` 1e6. With `threshold` there is no job table, and `slots` is refused. What is not
+    allowed raises a `ValueError` that says what is.
 
     ## Vector Environment
     `gymnasium.make_vec("queue_env/MGn-v0", num_envs=B)` makes a `QueueVectorEnv`: B systems in one kernel, system i to
@@ -229,7 +258,7 @@ class QueueEnv(gym.Env[Any, Any]):
         *,
         overrides: Mapping[str, Any] | None = None,
         action: str = "allocation",
-        observation: str = "flat",
+        observation: str | None = None,
         reward: str | Mapping[str, float] | None = None,
         reward_scale: float = 1.0,
         tail_range: Sequence[float] = (1.0, 1e4),

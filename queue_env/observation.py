@@ -11,13 +11,13 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from queue_env.distributions.checks import refuse
-from queue_env.kernel.env_layout import COMPACT, FLAT, LIMIT, RAW
+from queue_env.kernel.env_layout import COMPACT, FLAT, LIMIT, RAW, SUMMARY
 
 __all__ = ["KINDS", "Feature", "Observation", "ObservationLayout", "Shown"]
 
 Observation: TypeAlias = Any  # a float32 array, or a mapping of float64 arrays
 
-KINDS = {"flat": FLAT, "dict": RAW, "compact": COMPACT}
+KINDS = {"flat": FLAT, "dict": RAW, "compact": COMPACT, "summary": SUMMARY}
 
 
 class Feature(NamedTuple):
@@ -26,7 +26,8 @@ class Feature(NamedTuple):
     Attributes:
         name: its name, and its key in the "dict" view.
         meaning: one line.
-        unit: of the "dict" view; "jobs", "time" and "work" are log-compressed in the other views.
+        unit: of the "dict" view; "jobs", "time" and "work" are log-compressed in the other views, those "a server"
+            after they have been divided by n.
     """
 
     name: str
@@ -41,6 +42,19 @@ SYSTEM_FEATURES = (
     Feature("elapsed", "time since the last decision", "time"),
     Feature("spare", "spare capacity δ = n(1-ρ)", "servers"),
 )
+_SUMMARY_WORK = Feature("work", "total remaining work", "work a server")
+SUMMARY_FEATURES = (
+    Feature("number", "jobs present N", "jobs a server"),
+    Feature("busy", "part of the servers that serve", "0 to 1"),
+    Feature("priority_busy", "part of the servers that serve jobs with priority", "0 to 1"),
+    Feature("waiting", "jobs present without a server", "jobs a server"),
+    Feature("priority_waiting", "those of them with priority", "jobs a server"),
+    Feature("oldest", "age of the waiting job that came first; 0 without one", "time"),
+    Feature("elapsed", "time since the last decision", "time"),
+    Feature("arrivals", "jobs that have come since then", "jobs"),
+    Feature("completions", "jobs that have been served since then", "jobs"),
+    Feature("abandonments", "jobs that have left unserved since then", "jobs"),
+)
 _REMAINING = Feature("remaining", "work that is left of the job", "work")
 _SIZE = Feature("size", "original size of the job", "work")
 _AGE = Feature("age", "time since its arrival", "time")
@@ -51,6 +65,7 @@ _LARGEST = Feature("largest", "has the largest original size present", "0/1")
 _SERVED = Feature("served", "has been getting a positive rate up to now", "0/1")
 _PRESENT = Feature("present", "the row holds a job", "0/1")
 _MOST_SPARE = 1e9
+_AS_IT_IS = ("0/1", "0 to 1", "servers")
 
 
 class Shown(NamedTuple):
@@ -58,15 +73,17 @@ class Shown(NamedTuple):
 
     Attributes:
         number, work, anchor_size, elapsed, spare: `(B,)`.
-        remaining, size, age, attained, patience: `(B, rows)`.
+        remaining, size, age, attained, patience: `(B, rows)`; the "summary" view has no rows.
         anchor, largest, served, present: `(B, rows)` bool.
+        busy, priority_busy, waiting, priority_waiting, oldest, arrivals, completions, abandonments: `(B,)`, of the
+            "summary" view.
     """
 
     number: NDArray[np.float64]
     work: NDArray[np.float64] | None
     anchor_size: NDArray[np.float64] | None
     elapsed: NDArray[np.float64]
-    spare: NDArray[np.float64]
+    spare: NDArray[np.float64] | None
     remaining: NDArray[np.float64] | None
     size: NDArray[np.float64] | None
     age: NDArray[np.float64]
@@ -76,6 +93,14 @@ class Shown(NamedTuple):
     largest: NDArray[np.bool_] | None
     served: NDArray[np.bool_] | None
     present: NDArray[np.bool_]
+    busy: NDArray[np.float64] | None = None
+    priority_busy: NDArray[np.float64] | None = None
+    waiting: NDArray[np.float64] | None = None
+    priority_waiting: NDArray[np.float64] | None = None
+    oldest: NDArray[np.float64] | None = None
+    arrivals: NDArray[np.float64] | None = None
+    completions: NDArray[np.float64] | None = None
+    abandonments: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True)
@@ -85,7 +110,7 @@ class ObservationLayout:
     In the flat and the compact view the features of the system come first, then those of one row after the other.
 
     Attributes:
-        kind: "flat", "dict" or "compact".
+        kind: "flat", "dict", "compact" or "summary".
         servers: number of servers n.
         slots: rows of the job table K.
         unit: mean size, by which work and time are divided before they are compressed.
@@ -102,12 +127,21 @@ class ObservationLayout:
 
     @property
     def rows(self) -> int:
-        """Rows of jobs: K, or in the compact view the anchor's and n+1 others."""
-        return self.servers + 2 if self.kind == "compact" else self.slots
+        """Rows of jobs: K, or in the compact view the anchor's and n+1 others, or in the summary none."""
+        return {"compact": self.servers + 2, "summary": 0}.get(self.kind, self.slots)
+
+    @property
+    def system_features(self) -> tuple[Feature, ...]:
+        """The features of the system, in their order."""
+        if self.kind == "summary":
+            return (*SUMMARY_FEATURES, _SUMMARY_WORK) if self.known else SUMMARY_FEATURES
+        return SYSTEM_FEATURES
 
     @property
     def job_features(self) -> tuple[Feature, ...]:
         """The features of a row, in their order."""
+        if self.kind == "summary":
+            return ()
         if self.kind == "compact":
             return (_REMAINING, _SIZE, _AGE, _ANCHOR, _PRESENT)
         sizes = (_REMAINING, _SIZE) if self.known else ()
@@ -118,7 +152,7 @@ class ObservationLayout:
     @property
     def entries(self) -> int:
         """Numbers in an observation."""
-        return len(SYSTEM_FEATURES) + self.rows * len(self.job_features)
+        return len(self.system_features) + self.rows * len(self.job_features)
 
     def space(self) -> spaces.Space[Any]:
         """The observation space of one environment: a Box, or a Dict of Boxes; all bounds are finite."""
@@ -131,7 +165,7 @@ class ObservationLayout:
                 for feature in self.job_features
             }
             return spaces.Dict(boxes)
-        features = (*SYSTEM_FEATURES, *self.job_features * self.rows)
+        features = (*self.system_features, *self.job_features * self.rows)
         low, high = np.array([_compressed_bounds(feature) for feature in features], np.float32).T
         return spaces.Box(low, high, dtype=np.float32)
 
@@ -168,38 +202,41 @@ class ObservationLayout:
             ValueError: it is none of this layout.
         """
         batched = self.batched(observation)
-        features = (*SYSTEM_FEATURES, *self.job_features)
+        system = self.system_features
+        features = (*system, *self.job_features)
         if self.kind == "dict":
             columns = {name: np.asarray(part, np.float64) for name, part in observation.items()}
             columns = {name: part if batched else part[None] for name, part in columns.items()}
         else:
             values = np.atleast_2d(np.asarray(observation, np.float64))
-            start, width = len(SYSTEM_FEATURES), len(self.job_features)
-            columns = {feature.name: values[:, i : i + 1] for i, feature in enumerate(SYSTEM_FEATURES)}
+            start, width = len(system), len(self.job_features)
+            columns = {feature.name: values[:, i : i + 1] for i, feature in enumerate(system)}
             columns |= {feature.name: values[:, start + i :: width] for i, feature in enumerate(self.job_features)}
             columns = {feature.name: self._expand(feature, columns[feature.name]) for feature in features}
         shown: dict[str, Any] = dict.fromkeys(Shown._fields)
         for feature in features:
             column = columns[feature.name]
             shown[feature.name] = column > 0.5 if feature.unit == "0/1" else column
-        for feature in SYSTEM_FEATURES:
+        for feature in system:
             shown[feature.name] = shown[feature.name][:, 0]
         if not self.known:
             shown["work"] = shown["anchor_size"] = None
+        if self.rows == 0:
+            nothing = np.zeros((len(shown["number"]), 0))
+            shown["age"], shown["present"] = nothing, nothing > 0
         return Shown(**shown)
 
     def _expand(self, feature: Feature, column: NDArray[np.float64]) -> NDArray[np.float64]:
-        if feature.unit in ("0/1", "servers"):
+        if feature.unit in _AS_IT_IS:
             return column
-        if feature.unit == "jobs":
-            return np.rint(np.expm1(column))
-        return np.expm1(column) * self.unit
+        values = np.expm1(column) * (self.servers if feature.unit.endswith("a server") else 1)
+        return np.rint(values) if feature.unit.startswith("jobs") else values * self.unit
 
 
 def _raw_bounds(feature: Feature) -> tuple[float, float]:
     if feature.unit == "servers":
         return -_MOST_SPARE, _MOST_SPARE
-    return 0.0, 1.0 if feature.unit == "0/1" else LIMIT
+    return 0.0, 1.0 if feature.unit in ("0/1", "0 to 1") else LIMIT
 
 
 def _compressed_bounds(feature: Feature) -> tuple[float, float]:

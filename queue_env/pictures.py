@@ -78,7 +78,7 @@ def picture_of(config: EnvConfig, batch: BatchOfSystems, b: int, responses: Sequ
     times = np.geomspace(t0, t1, _GRID) if made.c > 0 else np.zeros(0)
     numbers = jobs["number"]
     anchor = -1
-    if len(jobs):
+    if len(jobs) and not config.in_classes:
         anchor = int(np.flatnonzero(numbers == batch.memory.jobs[b]["number"][system["anchor"]])[0])
     return Picture(
         title=f"{made.name}, action {config.action}",

@@ -281,7 +281,7 @@ def _scenario_plan(
 def reference_policies(source: Source, servers: int | None = None) -> list[str]:
     """Return the labels of all reference policies that can run on a scenario, or on a workload with so many servers.
 
-    Left out are those that need spare capacity where there is none, and ``loss-priority`` where there is some.
+    Left out are those that need spare capacity where there is none, and the two of two classes where there is some.
 
     Raises:
         ValueError: the scenario is not allowed, or servers is not given with a workload.

@@ -79,6 +79,7 @@ def _anchor(rate_kind: int) -> dict[str, int]:
 
 
 _DELTA = Parameter("delta", "spare capacity; default n(1-load) of the scenario, or of the workload itself")
+_TAU = Parameter("tau", "the class boundary; default, in overload: E[S; S<=tau] = E[S]/load")
 _TABLE = (
     PolicyInfo(
         "fcfs",
@@ -153,7 +154,14 @@ _TABLE = (
         "no waiting room: sizes up to tau preempt larger ones; who cannot be served is lost",
         f"{PAPER_I}, system L",
         _index(layout.LOSS, True, lossy=True),
-        (Parameter("tau", "the class boundary; default, in overload: E[S; S<=tau] = E[S]/load"),),
+        (_TAU,),
+    ),
+    PolicyInfo(
+        "two-class",
+        "sizes up to tau preempt larger ones; within a class first come, first served, who is in service stays",
+        f"{PAPER_I}, section 2: the two-class queue that SRPT collapses to",
+        _index(layout.LOSS, True),
+        (_TAU,),
     ),
 )
 POLICIES: dict[str, PolicyInfo] = {info.name: info for info in _TABLE}

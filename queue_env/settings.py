@@ -75,8 +75,8 @@ def _numbers(policy: Policy, servers: int, spare: float, sizes: Law, endless: bo
         return _margin(given, spare)
     if policy.name == "backlog-split":
         return (float(given.get("b", 1.0)), float(given.get("kappa", 0.3)))
-    if policy.name == "loss-priority":
-        return (_class_boundary(given.get("tau"), servers, spare, sizes),)
+    if policy.name in ("loss-priority", "two-class"):
+        return (_class_boundary(policy.name, given.get("tau"), servers, spare, sizes),)
     return ()
 
 
@@ -110,13 +110,11 @@ def _margin(given: Mapping[str, float | str], spare: float) -> tuple[float, floa
     return float(MARGINS[kind]), shape
 
 
-def _class_boundary(given: float | str | None, servers: int, spare: float, sizes: Law) -> float:
+def _class_boundary(name: str, given: float | str | None, servers: int, spare: float, sizes: Law) -> float:
     if given is not None:
         return float(given)
     if spare >= 0:
-        raise ValueError(
-            f"loss-priority: tau is not given and load={1 - spare / servers:g}; allowed: tau, or a load above 1"
-        )
+        raise ValueError(f"{name}: tau is not given and load={1 - spare / servers:g}; allowed: tau, or a load above 1")
     return _truncation(sizes, servers / (servers - spare))
 
 

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from queue_env.config import EnvConfig
 from queue_env.distributions.checks import refuse
 from queue_env.jobs_to_come import JobsToCome
+from queue_env.kernel.env_classes_events import rebuild
+from queue_env.kernel.env_classes_layout import Classes
 from queue_env.kernel.env_layout import BY_ARRIVAL, BY_REMAINING, SERVED, TABLE, Batch
 from queue_env.kernel.layout import PRESENT, UNKNOWN, Array
 
@@ -31,6 +33,7 @@ class Snapshot:
         chunk, giants: jobs to come that are in memory.
         source: where the source of jobs is.
         records: of all jobs so far; empty where none are kept.
+        classes: `(1,)` and `(N,)`, what a system of two classes has besides; else None.
     """
 
     origin: dict[str, Any]
@@ -43,6 +46,7 @@ class Snapshot:
     giants: NDArray[np.float64]
     source: dict[str, Any]
     records: Array
+    classes: tuple[Array, Array] | None
 
     def __repr__(self) -> str:
         over = ", over" if self.over else ""
@@ -87,8 +91,8 @@ def origin_of(config: EnvConfig) -> dict[str, Any]:
     }
 
 
-def take_snapshot(config: EnvConfig, memory: Batch, source: JobsToCome, b: int) -> Snapshot:
-    """Copy the state of system b."""
+def take_snapshot(config: EnvConfig, memory: Batch, classes: Classes | None, source: JobsToCome, b: int) -> Snapshot:
+    """Copy the state of system b, which has been settled."""
     system = memory.systems[b : b + 1].copy()
     orders, jobs = memory.orders[b], memory.jobs[b]
     slots = orders[BY_ARRIVAL, : system["number"][0]]
@@ -98,12 +102,13 @@ def take_snapshot(config: EnvConfig, memory: Batch, source: JobsToCome, b: int) 
         system=system,
         jobs=jobs[slots].copy(),
         shown=shown.copy(),
-        anchor=int(np.flatnonzero(slots == system["anchor"][0])[0]) if len(slots) else -1,
+        anchor=int(np.flatnonzero(slots == system["anchor"][0])[0]) if len(slots) and classes is None else -1,
         outcome=memory.outcomes[b].copy(),
         chunk=memory.chunks[b].copy(),
         giants=memory.giants[b].copy(),
         source=source.state(),
         records=memory.records[b, : system["arrived"][0]].copy(),
+        classes=None if classes is None else (classes.states[b : b + 1].copy(), classes.standings[b, slots].copy()),
     )
 
 
@@ -125,12 +130,16 @@ def check_snapshot(config: EnvConfig, snapshot: object) -> Snapshot:
     return snapshot
 
 
-def put_back(snapshot: Snapshot, memory: Batch, b: int, *, with_jobs_to_come: bool) -> None:
+def put_back(
+    config: EnvConfig, snapshot: Snapshot, memory: Batch, classes: Classes | None, b: int, *, with_jobs_to_come: bool
+) -> None:
     """Set system b to a snapshot's state.
 
     Args:
+        config: the environment's arguments.
         snapshot: the state.
         memory: of all systems.
+        classes: their heaps, if they are of two classes.
         b: which one.
         with_jobs_to_come: whether the jobs to come that are in memory are the snapshot's too.
     """
@@ -154,9 +163,24 @@ def put_back(snapshot: Snapshot, memory: Batch, b: int, *, with_jobs_to_come: bo
     orders[SERVED, : len(served)] = served
     orders[TABLE, : len(snapshot.shown)] = np.searchsorted(snapshot.jobs["number"], snapshot.shown)
     s["shown"] = len(snapshot.shown)
-    s["anchor"] = snapshot.anchor
+    # A state of two classes has no anchor: the role is where it would have gone.
+    s["anchor"] = snapshot.anchor if snapshot.anchor >= 0 or number == 0 else np.argmax(snapshot.jobs["size"])
+    if classes is not None:
+        _put_classes(config, snapshot, memory, classes, b)
     if memory.records.shape[1] > 0:
         _put_records(snapshot, memory.records[b])
+
+
+def _put_classes(config: EnvConfig, snapshot: Snapshot, memory: Batch, classes: Classes, b: int) -> None:
+    """Continue a snapshot in two classes; of a state that has other ones or none, with nobody in the first."""
+    by_service = config.size_knowledge == "unknown"
+    foreign = snapshot.classes is None or bool(snapshot.classes[0]["by_service"][0]) != by_service
+    here = classes.standings[b][: len(snapshot.jobs)]
+    if snapshot.classes is not None:
+        classes.states[b], here[...] = snapshot.classes[0][0], snapshot.classes[1]
+    else:
+        here["rank"] = config.scenario.sizes.cdf(snapshot.sizes)
+    rebuild(memory.setup, memory.systems, memory.jobs, *classes, b, foreign)
 
 
 def _put_records(snapshot: Snapshot, records: Array) -> None:

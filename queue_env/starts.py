@@ -12,6 +12,8 @@ import numpy as np
 from queue_env.config import EnvConfig
 from queue_env.distributions.checks import finite, refuse
 from queue_env.jobs_to_come import giant_columns
+from queue_env.kernel.env_classes_events import put_class
+from queue_env.kernel.env_classes_layout import Classes
 from queue_env.kernel.env_events import put
 from queue_env.kernel.env_layout import BY_ARRIVAL, GIANT_FACTOR, GIANT_WEIGHT, Batch
 from queue_env.snapshot import Snapshot, check_snapshot
@@ -103,14 +105,18 @@ def read_options(config: EnvConfig, memory: Batch, options: Mapping[str, Any] | 
     )
 
 
-def put_jobs(config: EnvConfig, memory: Batch, b: int, start: Start) -> None:
-    """Put the jobs of a start into system b."""
-    arrays = (memory.setup, memory.systems, memory.jobs, memory.orders, memory.records)
+def put_jobs(config: EnvConfig, memory: Batch, classes: Classes | None, b: int, start: Start) -> None:
+    """Put the jobs of a start into system b, which has heaps if it is one of two classes."""
     anchor = -1
     for job in (*start.jobs, *((start.job,) if start.job is not None else ())):
-        slot = put(*arrays, b, job.size, job.remaining, job.age, job.patience)
+        numbers = (b, job.size, job.remaining, job.age, job.patience)
+        if classes is not None:
+            rank = float(config.scenario.sizes.cdf(job.size))
+            put_class(memory.setup, memory.systems, memory.jobs, memory.records, *classes, *numbers, rank)
+            continue
+        slot = put(memory.setup, memory.systems, memory.jobs, memory.orders, memory.records, *numbers)
         anchor = slot if job.anchor else anchor
-    if start.jobs:
+    if start.jobs and classes is None:
         # Without a word on it, the role is where it would have gone: to the largest original size.
         memory.systems[b]["anchor"] = anchor if anchor >= 0 else _largest(memory, b)
     if config.episode == "big-job" and start.job is not None:

@@ -119,19 +119,22 @@ def random_runs(draw: st.DrawFn) -> RandomRun:
     action = draw(st.sampled_from(sorted(KINDS)))
     by_job, rates = action in ("allocation", "priority"), action in ("allocation", "anchor")
     observation = draw(st.sampled_from(["flat", "dict"] if by_job else ["flat", "dict", "compact"]))
+    if action == "threshold":
+        observation = "summary"
     hidden = action != "anchor" and observation != "compact" and draw(st.booleans())
-    slots = draw(st.integers(2 * scenario["servers"] + 3 if by_job else 4, 16))
+    slots = draw(st.integers(2 * scenario["servers"] + 3 if by_job else 4, 16)) if action != "threshold" else None
     arguments = {
         "scenario": scenario,
         "action": action,
         "observation": observation,
         "size_knowledge": "unknown" if hidden else "known",
         "slots": slots,
-        "capacity": max(slots, scenario["servers"] + 1) + draw(st.integers(0, 20)),
+        "capacity": max(slots or 4, scenario["servers"] + 1) + draw(st.integers(0, 20)),
         "reward": draw(rewards(scenario)),
         "decision_interval": draw(st.none() | st.sampled_from([0.05, 0.7, 6.0])),
-        **({"work_conserving": draw(st.booleans()), "symmetric_actions": draw(st.booleans())} if rates else {}),
-        "allocation_in_info": observation != "compact" and draw(st.booleans()),
+        **({"work_conserving": draw(st.booleans())} if rates else {}),
+        **({"symmetric_actions": draw(st.booleans())} if rates or action == "threshold" else {}),
+        "allocation_in_info": observation not in ("compact", "summary") and draw(st.booleans()),
         "records": True,
         **draw(episodes(scenario)),
     }

@@ -14,7 +14,7 @@ CLOCKS = ("queue", "fractional", "sojourn")
 PLAIN_POLICIES = (
     "fcfs", "lcfs", "plcfs", "srpt", "psjf", "sjf", "ps", "las", "split", "super-server",
 )  # fmt: skip
-PARAMETRIC_POLICIES = ("thresh-split", "dynasplit", "backlog-split", "loss-priority")
+PARAMETRIC_POLICIES = ("thresh-split", "dynasplit", "backlog-split", "loss-priority", "two-class")
 ALL_POLICIES = PLAIN_POLICIES + PARAMETRIC_POLICIES
 
 
@@ -151,11 +151,16 @@ def _loss_priority(workload: Workload) -> st.SearchStrategy[PolicyChoice]:
     return _near(workload.sizes).map(lambda tau: PolicyChoice("loss-priority", {"tau": tau}))
 
 
+def _two_class(workload: Workload) -> st.SearchStrategy[PolicyChoice]:
+    return _near(workload.sizes).map(lambda tau: PolicyChoice("two-class", {"tau": tau}))
+
+
 _PARAMETRIC: dict[str, Callable[[Workload], st.SearchStrategy[PolicyChoice]]] = {
     "thresh-split": _thresh_split,
     "dynasplit": _dynasplit,
     "backlog-split": _backlog_split,
     "loss-priority": _loss_priority,
+    "two-class": _two_class,
 }
 
 

@@ -104,7 +104,7 @@ def test_policies_by_default_and_all_that_can_run(asked: list[dict[str, Any]]) -
     asked.clear()
     run_json("score", "high-load-2", "--policy", "ps", "--policy", "all")
     assert asked[0]["policy"] == "ps"
-    assert sorted(call["policy"] for call in asked) == sorted(set(POLICIES) - {"loss-priority"})
+    assert sorted(call["policy"] for call in asked) == sorted(set(POLICIES) - {"loss-priority", "two-class"})
 
 
 def test_overload_has_no_policies_without_a_steady_state(asked: list[dict[str, Any]]) -> None:

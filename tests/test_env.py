@@ -19,8 +19,8 @@ import queue_env
 from queue_env.checks import check_env, check_vector_env
 from queue_env.registration import IDS
 
-ACTIONS = ("allocation", "anchor", "priority", "rule")
-OBSERVATIONS = ("flat", "dict", "compact")
+ACTIONS = ("allocation", "anchor", "priority", "rule", "threshold")
+OBSERVATIONS = ("flat", "dict", "compact", "summary")
 EPISODES: dict[str, dict[str, Any]] = {
     "jobs": {"jobs": 25},
     "horizon": {"horizon": 20.0},
@@ -31,7 +31,8 @@ REWARDS: tuple[Any, ...] = ("tail", {"mean": 0.5, "slowdown": 1.0, "moment(2)": 
 COMBINATIONS = [
     (observation, action, episode, reward)
     for observation, action, episode, reward in product(OBSERVATIONS, ACTIONS, EPISODES, REWARDS)
-    if not (observation == "compact" and action in ("allocation", "priority"))
+    if (observation == "summary") == (action == "threshold")
+    and not (observation == "compact" and action in ("allocation", "priority"))
 ]
 
 
@@ -86,6 +87,9 @@ def test_vector_is_the_single_environments(observation: str, action: str, episod
     [
         {"scenario": "impatient-100", "action": "rule", "jobs": 40},
         {"size_knowledge": "unknown", "jobs": 25},
+        {"scenario": "impatient-100", "action": "threshold", "jobs": 40},
+        {"scenario": "impatient-dhr-100", "action": "threshold", "size_knowledge": "unknown", "jobs": 40},
+        {"scenario": "high-load-4", "action": "threshold", "symmetric_actions": True, "capacity": 12, "jobs": 60},
         {"allocation_in_info": True, "jobs": 25},
         {"scenario": "high-load-4", "capacity": 12, "slots": 11, "action": "priority", "jobs": 60},
         {"work_conserving": False, "capacity": 20, "jobs": 60},

@@ -54,7 +54,8 @@ def as_sizes(law: str, tail: NDArray[np.float64]) -> NDArray[np.float64]:
 def label(name: str, servers: int) -> str:
     """The policy with what its defaults take from the scenario written out, for a workload has its own load and law."""
     spare = servers * (1 - LOAD)
-    return {"dynasplit": f"dynasplit:delta={spare!r}", "thresh-split": "thresh-split:d=1.5"}.get(name, name)
+    written = {"dynasplit": f"dynasplit:delta={spare!r}", "thresh-split": "thresh-split:d=1.5"}
+    return (written | {"two-class": "two-class:tau=0.7"}).get(name, name)
 
 
 def make(action: str, name: str, law: str, servers: int, **changes: Any) -> QueueEnv:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queue_env import QueueEnv
+from queue_env.observation import Shown
 from queue_env.snapshot import Snapshot
 from tests.random_envs import RandomRun, random_runs
 
@@ -55,7 +56,24 @@ def check_observation(env: QueueEnv, observation: Any) -> None:
     assert shown.number.item() == present
     # The compact view has the anchor's row apart, beside the rows in SRPT order.
     most = min(present, env.config.servers + 1) + (present > 0) if env.layout.kind == "compact" else present
+    if env.layout.kind == "summary":
+        check_summary(env, shown)
     assert shown.present.sum() == min(most, env.layout.rows)
+
+
+def check_summary(env: QueueEnv, shown: Shown) -> None:
+    """The summary is that of the jobs present; it keeps some six digits of what it compresses."""
+    saved = env.snapshot()
+    assert saved.classes is not None
+    served, first, n = saved.jobs["rate"] > 0, saved.classes[1]["first"] == 1, env.config.servers
+    assert shown.waiting.item() == (~served).sum()
+    assert shown.priority_waiting.item() == (~served & first).sum()
+    assert shown.busy.item() == pytest.approx(served.sum() / n, rel=1e-6)
+    assert shown.priority_busy.item() == pytest.approx((served & first).sum() / n, rel=1e-6)
+    ages = saved.ages[~served & (saved.remaining > 0)]  # who finishes at this instant waits for nothing
+    assert shown.oldest.item() == pytest.approx(ages.max(initial=0.0), rel=1e-4, abs=1e-6 * env.config.unit)
+    if shown.work is not None:
+        assert shown.work.item() == pytest.approx(saved.remaining.sum(), rel=1e-4, abs=1e-6 * n * env.config.unit)
 
 
 def check_counts(env: QueueEnv, completions: int, abandonments: int) -> None:
@@ -130,8 +148,9 @@ def in_mid_episode(made: RandomRun, steps: int) -> tuple[QueueEnv, Any, list[Any
 
 
 def shown_but_for_elapsed(env: QueueEnv, observation: Any) -> Any:
-    """What an observation shows of the state, without the time since the last decision, which a reset makes zero."""
-    return bits({name: part for name, part in env.layout.read(observation)._asdict().items() if name != "elapsed"})
+    """What an observation shows of the state, without what has been since the last decision: a reset makes it zero."""
+    since = ("elapsed", "arrivals", "completions", "abandonments")
+    return bits({name: part for name, part in env.layout.read(observation)._asdict().items() if name not in since})
 
 
 def put_back(place: QueueEnv, saved: Snapshot, seen: Any) -> None:

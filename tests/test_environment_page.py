@@ -36,15 +36,16 @@ PARTS = re.split(r"^## (.+)\n", inspect.getdoc(queue_env.QueueEnv) or "", flags=
 SECTIONS = dict(zip(PARTS[1::2], PARTS[2::2], strict=True))
 
 
-def table(heading: str) -> list[list[str]]:
-    """The cells of a section's table, its head first."""
-    rows = re.findall(r"^\| *(.*?) *\|$", SECTIONS[heading], flags=re.MULTILINE)
+def table(heading: str, which: int = 0) -> list[list[str]]:
+    """The cells of a table of a section, the first by default, its head first."""
+    text = re.findall(r"(?:^\|.*\n)+", SECTIONS[heading], flags=re.MULTILINE)[which]
+    rows = re.findall(r"^\| *(.*?) *\|$", text, flags=re.MULTILINE)
     return [[cell.strip() for cell in re.split(r" ?\| ", row)] for row in rows if not row.startswith("---")]
 
 
-def by_name(heading: str, column: int = 0) -> dict[str, dict[str, str]]:
+def by_name(heading: str, column: int = 0, which: int = 0) -> dict[str, dict[str, str]]:
     """The rows of a table by the first code in a column; rows that have none there belong to the row above."""
-    head, *rows = table(heading)
+    head, *rows = table(heading, which)
     named = [(re.match("`([^`]+)`", row[column]), row) for row in rows]
     return {name[1]: dict(zip(head, row, strict=True)) for name, row in named if name}
 
@@ -96,14 +97,14 @@ def test_actions() -> None:
             assert (row["Num"], row["Min"], row["Max"]) == ("0", "0", "number of rules - 1")
             assert (space.start, space.n) == (0, len(env.config.rules))
             continue
-        assert space.shape == ((1,) if row["Num"] == "0" else (env.config.slots,))
+        assert space.shape == {"0": (1,), "0, 1": (2,)}.get(row["Num"], (env.config.slots,))
         assert space.dtype == np.float32
         assert np.all(space.low == float(row["Min"]))
         assert np.all(space.high == float(row["Max"]))
 
 
 @pytest.mark.parametrize(("patience", "known"), list(product([False, True], repeat=2)))
-@pytest.mark.parametrize("view", observation.KINDS)
+@pytest.mark.parametrize("view", ["flat", "dict", "compact"])
 def test_observations(view: str, patience: bool, known: bool) -> None:
     if view == "compact" and not known:
         return
@@ -119,6 +120,19 @@ def test_observations(view: str, patience: bool, known: bool) -> None:
     else:
         assert {round(float(high), 2) for high in layout.space().high} == {41.45, 1e9, 1.0}
         assert "at most 41.45" in SECTIONS["Observation Space"]
+
+
+def test_summary() -> None:
+    rows = by_name("Observation Space", 1, which=1)
+    layout = observation.ObservationLayout("summary", 2, 0, 1.0)
+    hidden = observation.ObservationLayout("summary", 2, 0, 1.0, known=False)
+    assert [(name, row["Num"], row["Unit"]) for name, row in rows.items()] == [
+        (feature.name, str(i), feature.unit) for i, feature in enumerate(layout.system_features)
+    ]
+    assert hidden.system_features == layout.system_features[:-1]
+    assert f"shape ({layout.entries},), without rows" in SECTIONS["Observation Space"]
+    for row, high in zip(rows.values(), layout.space().high, strict=True):
+        assert high == pytest.approx(1.0 if row["Max"] == "1" else np.log1p(float(row["Max"])))
 
 
 def test_places_of_the_features() -> None:

@@ -19,7 +19,7 @@ CONSERVING = (
 )  # fmt: skip
 EVERY = (*CONSERVING, "thresh-split", "super-server")
 # Without dynasplit, which needs spare capacity.
-IMPATIENT = tuple(name for name in (*EVERY, "loss-priority") if name != "dynasplit")
+IMPATIENT = tuple(name for name in (*EVERY, "loss-priority", "two-class:tau=1") if name != "dynasplit")
 
 
 def random_workload(seed: int, servers: int, load: float, jobs: int, patience: float | None = None) -> Workload:

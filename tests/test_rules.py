@@ -84,6 +84,7 @@ def test_a_label_reads_back_as_the_same_policy(number: float) -> None:
         Policy("backlog-split", {"b": number, "kappa": -number}),
         Policy("dynasplit", {"delta": number, "margin": "power", "shape": number}),
         Policy("loss-priority", {"tau": number}),
+        Policy("two-class", {"tau": number}),
     ):
         assert parse_policy(policy.label) == policy
 
@@ -114,8 +115,12 @@ def test_the_default_threshold_gives_every_server_the_same_load(name: str) -> No
 @pytest.mark.parametrize("name", ["impatient-100", "impatient-dhr-100"])
 def test_the_default_class_boundary_fills_the_servers(name: str) -> None:
     model = scenario(name)
-    setting = set_up(parse_policy("loss-priority"), model.servers, model.spare, model.sizes)
-    (tau,) = setting.parameters
+    both = [
+        set_up(parse_policy(policy), model.servers, model.spare, model.sizes)
+        for policy in ("loss-priority", "two-class")
+    ]
+    (tau,), (other,) = (setting.parameters for setting in both)
+    assert tau == other
     assert float(model.sizes.truncated_mean(tau)) == pytest.approx(model.sizes.mean / model.load, rel=1e-9)
 
 
@@ -130,6 +135,7 @@ def test_the_default_class_boundary_fills_the_servers(name: str) -> None:
         ("backlog-split:b=2", (2.0, 0.3)),
         ("thresh-split:d=5", (5.0,)),
         ("loss-priority:tau=3", (3.0,)),
+        ("two-class:tau=3", (3.0,)),
         ("srpt", ()),
     ],
 )
@@ -150,6 +156,7 @@ def test_the_numbers_of_a_policy(text: str, numbers: tuple[float, ...]) -> None:
         ("dynasplit:shape=1", 2, 0.4, "dynasplit: shape=1, allowed: at least 2"),
         ("dynasplit:margin=constant,shape=0.6", 2, 0.4, "dynasplit: shape=0.6, allowed: at most 0.5"),
         ("loss-priority", 2, 0.4, "loss-priority: tau is not given and load=0.8"),
+        ("two-class", 2, 0.4, "two-class: tau is not given and load=0.8"),
     ],
 )
 def test_a_policy_that_cannot_run_says_why(text: str, servers: int, spare: float, message: str) -> None:
@@ -169,13 +176,13 @@ def test_a_side_of_thresh_split_that_is_overloaded_is_noted(d: float, side: str)
 
 
 def test_reference_policies_are_those_that_can_run() -> None:
-    every = list(POLICIES)
-    assert reference_policies(scenario("high-load-2")) == [name for name in every if name != "loss-priority"]
+    every, overload = list(POLICIES), {"loss-priority", "two-class"}
+    assert reference_policies(scenario("high-load-2")) == [name for name in every if name not in overload]
     assert reference_policies(scenario("impatient-100")) == [name for name in every if name != "dynasplit"]
     one = scenario("high-load-2", servers=1)
-    assert set(every) - set(reference_policies(one)) == {"thresh-split", "loss-priority"}
+    assert set(every) - set(reference_policies(one)) == {"thresh-split", *overload}
     idle = Workload([0, 1, 9], [1, 2, 3])
-    assert set(every) - set(reference_policies(idle, servers=2)) == {"loss-priority"}
+    assert set(every) - set(reference_policies(idle, servers=2)) == overload
     batch = Workload([0, 0, 0], [1, 2, 3])
     assert set(every) - set(reference_policies(batch, servers=2)) == {"dynasplit"}
     for name in reference_policies(batch, servers=2):
@@ -185,7 +192,8 @@ def test_reference_policies_are_those_that_can_run() -> None:
 @pytest.mark.parametrize("name", POLICIES)
 @pytest.mark.parametrize("servers", [2, 32, 33, 34, 100])
 def test_the_kernel_is_told_what_the_policy_is(name: str, servers: int) -> None:
-    spec = {"thresh-split": "thresh-split:d=3", "loss-priority": "loss-priority:tau=3"}.get(name, name)
+    given = {"thresh-split": "thresh-split:d=3", "loss-priority": "loss-priority:tau=3"}
+    spec = (given | {"two-class": "two-class:tau=3"}).get(name, name)
     setting = set_up(parse_policy(spec), servers, -1.0 if name == "loss-priority" else 0.5, EXPONENTIAL, endless=False)
     kernel = setting.kernel
     one_aside = kernel["family"] == layout.ANCHOR
@@ -194,7 +202,7 @@ def test_the_kernel_is_told_what_the_policy_is(name: str, servers: int) -> None:
     assert kernel["dual"] == (kernel["capacity"] > layout.SMALL)
     assert setting.speed == (servers if name == "super-server" else 1.0)
     assert setting.parameters.dtype == np.float64
-    preemptive = {"plcfs", "srpt", "psjf", "super-server", "loss-priority"}
+    preemptive = {"plcfs", "srpt", "psjf", "super-server", "loss-priority", "two-class"}
     if kernel["family"] == layout.INDEX:
         assert bool(kernel["preemptive"]) == (name in preemptive)
         assert bool(kernel["lossy"]) == (name == "loss-priority")

@@ -26,7 +26,7 @@ from queue_env.workload import Chunk
 CONSERVING = (
     "fcfs", "lcfs", "plcfs", "srpt", "psjf", "sjf", "ps", "las", "split", "dynasplit:delta=0.5", "backlog-split",
 )  # fmt: skip
-EVERY = (*CONSERVING, "thresh-split", "super-server", "loss-priority:tau=1")
+EVERY = (*CONSERVING, "thresh-split", "super-server", "loss-priority:tau=1", "two-class:tau=1")
 RESULTS = (
     "stats", "response_counts", "slowdown_counts", "size_counts", "window", "number_area", "busy_area",
     "served_in_window", "little_gaps",

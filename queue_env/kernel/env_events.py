@@ -147,11 +147,9 @@ def use_patience(c: Record, s: Record, jobs: Array, orders: Slots, elapsed: floa
 
 
 @jit_apart
-def rebase(s: Record, jobs: Array, orders: Slots) -> None:
-    """Make now the new origin of time, so that the clock keeps its digits."""
+def shift_clock(s: Record) -> None:
+    """Make now the new origin of time for all but the jobs."""
     now = s["now"]
-    for i in range(s["number"]):
-        jobs[orders[BY_ARRIVAL, i]]["arrival"] -= now
     s["origin"] += now
     s["base"] -= now
     s["last_arrival"] -= now
@@ -160,6 +158,14 @@ def rebase(s: Record, jobs: Array, orders: Slots) -> None:
     s["ends"] -= now
     s["switch"] -= now
     s["now"] = 0.0
+
+
+@jit_apart
+def rebase(s: Record, jobs: Array, orders: Slots) -> None:
+    """Make now the new origin of time, so that the clock keeps its digits."""
+    for i in range(s["number"]):
+        jobs[orders[BY_ARRIVAL, i]]["arrival"] -= s["now"]
+    shift_clock(s)
 
 
 # ---- jobs come and go ----------------------------------------------------------------------------
@@ -388,7 +394,7 @@ check_actions = jit_entry(_check_actions)
 
 
 @jit
-def close_step(m: Batch, c: Record, s: Record, b: int) -> None:
+def sum_up(m: Batch, c: Record, s: Record, b: int) -> None:
     """Sum up the step: reward, time, and if the episode is over what it has been like."""
     outcome = m.outcomes[b]
     s["steps"] += 1
@@ -403,9 +409,21 @@ def close_step(m: Batch, c: Record, s: Record, b: int) -> None:
     note_time(s, outcome)
     if s["done"]:
         note_episode(s, outcome)
-    observe(c, s, m.jobs[b], m.orders[b], s["now"] - s["decided"], m.observations[b])
+
+
+@jit
+def note_decision(c: Record, s: Record) -> None:
+    """Note that it is time to decide, and when it will be the next time."""
     s["decided"] = s["now"]
     s["decide_at"] = s["now"] + c["interval"] if c["interval"] > 0.0 else np.inf
+
+
+@jit
+def close_step(m: Batch, c: Record, s: Record, b: int) -> None:
+    """End a step, and show what it has led to."""
+    sum_up(m, c, s, b)
+    observe(c, s, m.jobs[b], m.orders[b], s["now"] - s["decided"], m.observations[b])
+    note_decision(c, s)
 
 
 @jit
@@ -489,8 +507,8 @@ def begin(m: Batch, c: Record, s: Record, b: int) -> int:
 
 
 @jit
-def show_start(m: Batch, c: Record, s: Record, b: int) -> None:
-    """Write the first observation of an episode."""
+def open_episode(m: Batch, c: Record, s: Record, b: int) -> None:
+    """Write the outcomes that go with the first observation of an episode."""
     s["decided"] = s["now"]
     s["done"] = 0
     clear_step(c, m.outcomes[b])
@@ -499,6 +517,12 @@ def show_start(m: Batch, c: Record, s: Record, b: int) -> None:
         # The step that ended the last episode and began this one has the reward and the flags of its end.
         for column in (REWARD, TERMINATED, TRUNCATED):
             m.outcomes[b, column] = m.last_outcomes[b, column]
+
+
+@jit
+def show_start(m: Batch, c: Record, s: Record, b: int) -> None:
+    """Write the first observation of an episode."""
+    open_episode(m, c, s, b)
     observe(c, s, m.jobs[b], m.orders[b], 0.0, m.observations[b])
 
 

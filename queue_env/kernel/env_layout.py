@@ -29,6 +29,7 @@ ALLOCATION = 0
 ANCHOR_RATE = 1
 PRIORITY = 2
 RULE = 3
+THRESHOLD = 4
 
 # ---- reference rules -----------------------------------------------------------------------------
 FCFS = 0
@@ -43,11 +44,13 @@ LARGEST_FIRST = 8  # split
 LARGE_APART = 9  # thresh-split
 MARGIN = 10  # dynasplit
 BELOW_BACKLOG = 11  # backlog-split
+TWO_CLASS = 12
 
 # ---- observations --------------------------------------------------------------------------------
 FLAT = 0
 RAW = 1
 COMPACT = 2
+SUMMARY = 3
 
 # ---- episodes and how they end -------------------------------------------------------------------
 JOBS = 0

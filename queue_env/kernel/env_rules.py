@@ -22,6 +22,7 @@ from queue_env.kernel.env_layout import (
     RULE,
     SJF,
     SRPT,
+    TWO_CLASS,
 )
 from queue_env.kernel.env_rates import (
     choose,
@@ -43,6 +44,21 @@ def choose_by_key(c: Record, s: Record, jobs: Array, orders: Slots, kind: int) -
         job["key"] = job["size"] if kind in (PSJF, SJF) else -job["arrival"]
         if job["rate"] > 0.0 and kind in (SJF, LCFS):
             job["key"] = -np.inf
+    choose(s, jobs, orders, c["servers"])
+
+
+@jit_apart
+def choose_in_classes(c: Record, s: Record, jobs: Array, orders: Slots, boundary: float) -> None:
+    """Choose the first class before the second; within each who is in service stays, then the oldest go first.
+
+    Of those in service of the second class the one of longest remaining size yields first.
+    """
+    for i in range(s["number"]):
+        job = jobs[orders[BY_ARRIVAL, i]]
+        if job["size"] <= boundary:
+            job["key"] = -2.0 if job["rate"] > 0.0 else -1.0
+        else:
+            job["key"] = job["remaining"] if job["rate"] > 0.0 else np.inf
     choose(s, jobs, orders, c["servers"])
 
 
@@ -150,8 +166,10 @@ def apply_rule(c: Record, s: Record, rule: Record, jobs: Array, orders: Slots) -
     """Set the rates of a reference rule."""
     kind = rule["kind"]
     servers = c["servers"]
-    by_key = s["number"] > servers and kind in (LCFS, PLCFS, PSJF, SJF)
-    if by_key:
+    by_key = s["number"] > servers and kind in (LCFS, PLCFS, PSJF, SJF, TWO_CLASS)
+    if by_key and kind == TWO_CLASS:
+        choose_in_classes(c, s, jobs, orders, rule["a"])
+    elif by_key:
         choose_by_key(c, s, jobs, orders, kind)
     stop_service(s, jobs, orders)
     if by_key:

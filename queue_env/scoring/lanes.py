@@ -189,6 +189,7 @@ class Lanes:
         )
 
     def _note(self) -> None:
+        self.batch.settle(*range(self.batch.count))
         memory = self.batch.memory
         systems, jobs, orders = memory.systems, memory.jobs, memory.orders
         arrived = systems["arrived"].copy()

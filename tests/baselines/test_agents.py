@@ -57,7 +57,8 @@ def test_what_can_be_expressed() -> None:
     assert set(expressible("priority")) == ranked
     assert set(expressible("allocation")) == ranked | {"ps", "thresh-split", "dynasplit"}
     assert set(expressible("anchor")) == {"srpt", "dynasplit"}
-    with pytest.raises(ValueError, match="action must be one of allocation, anchor, priority, rule, got 'rates'"):
+    assert set(expressible("threshold")) == {"fcfs", "lcfs", "two-class"}
+    with pytest.raises(ValueError, match="one of allocation, anchor, priority, rule, threshold, got 'rates'"):
         expressible("rates")
 
 
@@ -237,8 +238,8 @@ def test_rules_are_found_by_what_they_mean() -> None:
 
 def test_all_rules_have_agents() -> None:
     env = stub(action="rule", observation="compact")
-    assert set(env.config.rules) == set(AGENTS)
-    for name in AGENTS:
+    assert set(env.config.rules) == set(AGENTS) - {"two-class"}  # the load is below one
+    for name in env.config.rules:
         assert env.config.rules[make_agent(name, env).predict(np.zeros(env.layout.entries))[0]] == name
 
 
@@ -251,7 +252,7 @@ def test_all_rules_have_agents() -> None:
         ("las", {}, "las: action must be 'rule', for its rates change between decisions, where a job .*'allocation'"),
         ("backlog-split", {"action": "anchor"}, "backlog-split: action must be 'rule', for its rates change between"),
         ("ps", {"action": "priority"}, "ps: action must be 'allocation' or 'rule', got 'priority'"),
-        ("fcfs", {"action": "anchor"}, "fcfs: action must be 'allocation' or 'priority' or 'rule', got 'anchor'"),
+        ("fcfs", {"action": "anchor"}, "fcfs: action must be .*'priority' or 'rule' or 'threshold', got 'anchor'"),
         ("thresh-split", {}, "work_conserving must be False, for the policy leaves servers idle on purpose, got True"),
         ("psjf", {"size_knowledge": "unknown"}, "psjf: size_knowledge must be 'known', for the policy looks at sizes"),
         ("super-server", {"action": "rule"}, "no agent, for it is one server of speed n, .* got 'super-server'"),

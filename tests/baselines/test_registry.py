@@ -21,7 +21,7 @@ from queue_env.simulator import simulate
 
 JOBS = 40
 SERVERS = 2
-GIVEN = {"thresh-split": "d=1", "dynasplit": "delta=0.4", "loss-priority": "tau=1"}
+GIVEN = {"thresh-split": "d=1", "dynasplit": "delta=0.4", "loss-priority": "tau=1", "two-class": "tau=1"}
 """In place of defaults, which depend on the sizes of the whole workload."""
 
 EXPONENTIAL, PARETO = (law(spec | {"mean": 1.0}) for spec in ({"law": "exponential"}, {"law": "pareto", "alpha": 1.5}))
@@ -71,7 +71,7 @@ def test_policies_foresee_sizes_only_where_they_must_know_them(name: str) -> Non
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_defaults_use_the_load_and_the_law_only_where_they_must_be_known(name: str) -> None:
-    load = 1.5 if name == "loss-priority" else 0.8
+    load = 1.5 if name in ("loss-priority", "two-class") else 0.8
     information = REGISTRY[name].information
     assert (resolved(name, load) != resolved(name, load, PARETO)) == ("law" in information)
     takes_spare = "delta" in {parameter.name for parameter in POLICIES[name].parameters}

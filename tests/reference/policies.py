@@ -221,6 +221,19 @@ def loss_priority(tau: float) -> Rule:
     return rule
 
 
+def two_class(tau: float) -> Rule:
+    def rule(system: System) -> Allocation:
+        first = [job for job in system.jobs if job.size <= tau]
+        first.sort(key=lambda job: (job.rate == 0, job.number))
+        second = [job for job in system.jobs if job.size > tau]
+        room = max(system.servers - len(first), 0)
+        in_service = srpt_order(system, (job for job in second if job.rate > 0), room)
+        waiting = [job for job in second if job.rate == 0]
+        return at_full_rate((first + in_service + waiting)[: system.servers])
+
+    return rule
+
+
 def longest_remaining(system: System, jobs: Sequence[Job]) -> Job:
     """Of several, the one that arrived last."""
     order = srpt_order(system, jobs, len(jobs) - 1)
@@ -247,4 +260,5 @@ POLICIES: dict[str, Callable[..., Rule]] = {
     "backlog-split": lambda delta, b, kappa: backlog_split(b, kappa),
     "super-server": plain(super_server),
     "loss-priority": lambda delta, tau: loss_priority(tau),
+    "two-class": lambda delta, tau: two_class(tau),
 }
