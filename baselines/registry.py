@@ -11,6 +11,7 @@ from baselines.dynasplit import DynaSplit
 from baselines.fcfs import FCFS
 from baselines.las import LAS
 from baselines.lcfs import LCFS
+from baselines.network import NetworkAgent
 from baselines.plcfs import PLCFS
 from baselines.ps import PS
 from baselines.psjf import PSJF
@@ -21,6 +22,7 @@ from baselines.thresh_split import ThreshSplit
 from queue_env.action import KINDS
 from queue_env.config import NOT_AS_RULES
 from queue_env.distributions.checks import refuse
+from queue_env.network import NetworkPolicy
 from queue_env.plan import Source, make_plan, reference_policies
 from queue_env.rules import PAPER_D, PAPER_I, POLICIES, OnePolicy, PolicyInfo, parse_policy
 
@@ -189,7 +191,7 @@ def make_agent(policy: OnePolicy, env: Any) -> Agent:
 
     Args:
         policy: a name with parameters, such as "dynasplit:margin=power,shape=0.5", or what else
-            `queue_env.rules.parse_policy` reads. Defaults that depend on load or sizes are those of the scenario.
+            `queue_env.rules.parse_policy` reads, such as "learned:FILE.json". Defaults that depend on load or sizes are those of the scenario.
         env: a `QueueEnv` or `QueueVectorEnv`, wrapped or not, or Stable-Baselines3's view of one.
 
     Raises:
@@ -203,6 +205,8 @@ def make_agent(policy: OnePolicy, env: Any) -> Agent:
         >>> action, _ = agent.predict(env.reset(seed=1)[0])
     """
     parsed = parse_policy(policy)
+    if isinstance(parsed.user, NetworkPolicy):
+        return NetworkAgent(env, parsed)
     if parsed.name in NOT_AS_RULES:
         allowed = f"one of {', '.join(AGENTS)}; {parsed.name} has no agent, for {NOT_AS_RULES[parsed.name]}"
         refuse("make_agent", "policy", allowed, policy)
