@@ -81,7 +81,7 @@ def main(
         there = f"the same command with --resume goes on from {kept}" if kept.exists() else "nothing was kept"
         raise KeyboardInterrupt(there) from None
     if as_json:
-        typer.echo(json_text("train.es", **about))
+        typer.echo(json_text("train.es", training=about))
     else:
         print_tables(fresh_tables(about["fresh"]), f"Wrote {out}. On jobs that had no part in the search:")
 

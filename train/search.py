@@ -40,8 +40,8 @@ STATE = (
 )
 MODEL = ("servers", "load", "spare")  # seen where they differ between scenarios
 
-VALIDATION = 12  # replications on the same seeds in every generation
-FRESH = 48  # replications at the end, on seeds that had no part in the search
+VALIDATION = 8  # replications on the same seeds in every generation
+FRESH = 32  # replications at the end, on seeds that had no part in the search
 SIGMA = 0.5  # the first step size
 _INPUT_SCALE = 0.5  # of weights that features are multiplied with, which go up to about ten
 _SLOPE, _KAPPA = 3.0, 0.3  # of the first network: backlog-split(1, kappa), with a gradual switch

@@ -66,7 +66,7 @@ def feature(m: Memory, s: Record, code: int) -> float:
         return float(1.0 - s["spare"] / s["servers"])
     if code == SPARE:
         return float(s["spare"])
-    return math.log1p(work_like(m, s, code) / m.parameters[UNIT])
+    return math.log(1.0 + work_like(m, s, code) / m.parameters[UNIT])  # to more digits than matter; log1p takes longer
 
 
 @jit_apart
