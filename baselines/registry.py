@@ -22,11 +22,21 @@ from baselines.thresh_split import ThreshSplit
 from queue_env.action import KINDS
 from queue_env.config import NOT_AS_RULES
 from queue_env.distributions.checks import refuse
-from queue_env.network import NetworkPolicy
+from queue_env.network import NetworkPolicy, read_network, shipped_networks
 from queue_env.plan import Source, make_plan, reference_policies
 from queue_env.rules import PAPER_D, PAPER_I, POLICIES, OnePolicy, PolicyInfo, parse_policy
 
-__all__ = ["AGENTS", "REGISTRY", "Baseline", "Knowledge", "expressible", "make_agent", "policies"]
+__all__ = [
+    "AGENTS",
+    "REGISTRY",
+    "Baseline",
+    "Knowledge",
+    "LearnedPolicy",
+    "expressible",
+    "learned_policies",
+    "make_agent",
+    "policies",
+]
 
 Knowledge: TypeAlias = Literal["sizes", "attained service", "load", "law"]
 
@@ -163,6 +173,38 @@ def policies(source: Source, servers: int | None = None) -> list[str]:
     make_plan(source, [next(iter(REGISTRY))], servers=servers)  # runs everywhere: an error here is of the source
     able = reference_policies(source, servers)
     return [name for name in REGISTRY if name in able]
+
+
+# ---- learned policies ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LearnedPolicy:
+    """A policy that was learned and comes with the package; as a label its name runs it.
+
+    Attributes:
+        name: of the policy.
+        scenarios: on which it was trained.
+        features: what its network sees.
+        widths: of the network's layers, the inputs first.
+        command: that trained it.
+    """
+
+    name: str
+    scenarios: tuple[str, ...]
+    features: tuple[str, ...]
+    widths: tuple[int, ...]
+    command: str
+
+
+def learned_policies() -> dict[str, LearnedPolicy]:
+    """The learned policies that come with the package, by name."""
+    found = {}
+    for name, path in shipped_networks().items():
+        network, training = read_network(path)
+        scenarios, command = tuple(training["scenarios"]), str(training["command"])
+        found[name] = LearnedPolicy(name, scenarios, network.features, network.widths, command)
+    return found
 
 
 # ---- agents --------------------------------------------------------------------------------------

@@ -10,8 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from baselines.scoreboard import app as scoreboard
 from queue_env import Workload, scenario, simulate
+from queue_env.cli import app as cli
 from queue_env.network import (
     FEATURES,
     NAMES,
@@ -27,6 +30,7 @@ from tests.networks import random_network, random_policy
 from tests.reference import Allocation, System
 from tests.reference import simulate as simulate_exactly
 from tests.reference.policies import AnchorRole, at_full_rate, with_anchor_rate
+from tests.scoring.small import small_curve
 
 SHAPES: list[tuple[tuple[int, ...], str]] = [((), "tanh"), ((3,), "tanh"), ((4, 5), "relu"), ((32,), "tanh")]
 
@@ -231,3 +235,51 @@ def test_those_that_come_with_the_package_run(name: str) -> None:
 def test_names_that_none_has() -> None:
     with pytest.raises(ValueError, match=r"policy='learned-x' is not known; allowed among learned policies: .*FILE.json"):
         parse_policy("learned-x")
+
+
+# ---- wherever a policy can be named --------------------------------------------------------------
+
+
+def test_no_network_is_compiled_anew() -> None:
+    from queue_env.kernel.anchor import run_anchor
+
+    simulate("high-load-2", random_policy(1), jobs=1000)
+    before = len(run_anchor.signatures)  # type: ignore[attr-defined]
+    simulate("high-load-2", [random_policy(2, (5, 6), "relu"), "dynasplit"], jobs=1000)
+    assert len(run_anchor.signatures) == before  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    """The name of a policy from a file."""
+    write_network(tmp_path / "net.json", random_network(4, (3,)), {})
+    return f"learned:{tmp_path / 'net.json'}"
+
+
+@pytest.mark.parametrize("command", ["simulate", "score"])
+def test_on_the_command_line(file: str, command: str) -> None:
+    done = CliRunner().invoke(cli, [command, "light-2", "--policy", file, "--policy", "srpt", "--jobs", "2e4", "--json"])
+    assert done.exit_code == 0, done.output
+    document = json.loads(done.stdout)
+    rows = document["results" if command == "simulate" else "rows"]
+    assert {row["policy"] for row in rows} == {file, "srpt"}
+    missing = CliRunner().invoke(cli, [command, "light-2", "--policy", "learned:none.json"])
+    assert missing.exit_code == 2
+    assert missing.stderr.startswith("error: network 'none.json': cannot be read")
+
+
+def test_on_the_scoreboard(file: str, tmp_path: Path) -> None:
+    arguments = ["--scenario", "light-2", "--policy", file, "--policy", "fcfs", "--jobs", "2e4", "--out", f"{tmp_path}/b"]
+    done = CliRunner().invoke(scoreboard, arguments)
+    assert done.exit_code == 0, done.output
+    assert file in (tmp_path / "b" / "scoreboard.md").read_text()
+
+
+def test_tail_curves_do_not_depend_on_threads_and_go_on(file: str, tmp_path: Path) -> None:
+    one = small_curve(file, "high-load-2", [10.0, 100.0], threads=1, checkpoint=tmp_path / "curve")
+    two = small_curve(file, "high-load-2", [10.0, 100.0], threads=2)
+    again = small_curve(file, "high-load-2", [10.0, 100.0], checkpoint=tmp_path / "curve")
+    for other in (two, again):
+        np.testing.assert_array_equal(other.tail, one.tail)
+        np.testing.assert_array_equal(other.high, one.high)
+    assert one.policy == file
