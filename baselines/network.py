@@ -37,7 +37,7 @@ class NetworkAgent(DynaSplit):
         crowded = shown.number > self.servers
         rates = np.ones(len(crowded))
         if crowded.any():
-            columns = self._features(type(shown)(*(None if part is None else part[crowded] for part in shown)))
+            columns = self._features(_rows_of(shown, crowded))
             rates[crowded] = self._network.rates(np.column_stack([columns[name] for name in self._network.features]))
         return rates
 
@@ -78,7 +78,9 @@ class NetworkAgent(DynaSplit):
     def _resolve(self, policy: OnePolicy | None) -> Setting:
         parsed = Policy(self.name) if policy is None else parse_policy(policy)
         if not isinstance(parsed.user, NetworkPolicy):
-            refuse("NetworkAgent", "policy", "learned:FILE.json, or a learned policy that comes with the package", policy)
+            refuse(
+                "NetworkAgent", "policy", "learned:FILE.json, or a learned policy that comes with the package", policy
+            )
         self._network = parsed.user.network
         return set_up(parsed, self.config.servers, self.config.spare, self.config.scenario.sizes)
 
@@ -86,8 +88,16 @@ class NetworkAgent(DynaSplit):
         super()._check()
         least = 2 * self.servers + 3
         if self.layout.kind != "compact" and self.layout.slots < least:
-            allowed = f"at least {least}, for the table to hold the anchor and the {self.servers} smallest of the others"
+            allowed = (
+                f"at least {least}, for the table to hold the anchor and the {self.servers} smallest of the others"
+            )
             refuse(self.label, "slots", allowed, self.layout.slots)
+
+
+def _rows_of(shown: Shown, which: NDArray[np.bool_]) -> Shown:
+    """Return those of a batch of observations."""
+    parts: dict[str, Any] = {name: None if part is None else part[which] for name, part in shown._asdict().items()}
+    return shown._replace(**parts)
 
 
 def _pick(rows: Floats, index: NDArray[Any]) -> Floats:

@@ -233,7 +233,8 @@ def make_agent(policy: OnePolicy, env: Any) -> Agent:
 
     Args:
         policy: a name with parameters, such as "dynasplit:margin=power,shape=0.5", or what else
-            `queue_env.rules.parse_policy` reads, such as "learned:FILE.json". Defaults that depend on load or sizes are those of the scenario.
+            `queue_env.rules.parse_policy` reads, such as "learned:FILE.json". Defaults that depend on load or sizes
+            are those of the scenario.
         env: a `QueueEnv` or `QueueVectorEnv`, wrapped or not, or Stable-Baselines3's view of one.
 
     Raises:

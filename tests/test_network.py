@@ -48,7 +48,8 @@ def output(network: Network, inputs: list[float]) -> float:
     """What a network gives, one number after the other."""
     values = inputs
     for layer, (weights, biases) in enumerate(zip(network.weights, network.biases, strict=True)):
-        sums = [float(b) + sum(w * x for w, x in zip(row, values, strict=True)) for row, b in zip(weights, biases)]
+        products = ([w * x for w, x in zip(row, values, strict=True)] for row in weights)
+        sums = [float(bias) + sum(row) for bias, row in zip(biases, products, strict=True)]
         inner = math.tanh if network.activation == "tanh" else lambda x: max(x, 0.0)
         values = sums if layer == len(network.weights) - 1 else [inner(x) for x in sums]
     return 1 / (1 + math.exp(-values[0]))
@@ -56,9 +57,7 @@ def output(network: Network, inputs: list[float]) -> float:
 
 @pytest.mark.parametrize(("hidden", "activation"), SHAPES)
 @pytest.mark.parametrize("servers", [1, 2, 5])
-def test_departures_are_those_of_the_exact_simulator(
-    servers: int, hidden: tuple[int, ...], activation: str
-) -> None:
+def test_departures_are_those_of_the_exact_simulator(servers: int, hidden: tuple[int, ...], activation: str) -> None:
     jobs = random_jobs(servers, servers)
     network = random_network(10 * servers + len(hidden), hidden, activation)
     unit, load = float(jobs.sizes.mean()), jobs.load(servers)
@@ -132,7 +131,7 @@ def test_results_do_not_depend_on_threads_and_go_on_from_a_checkpoint(tmp_path: 
         np.testing.assert_array_equal(again.response_counts, one.response_counts)
         assert again.mean_response == one.mean_response
     other = network_policy(random_network(7, (4,)), name=policy.name)
-    with pytest.raises(ValueError, match="checkpoint .* of a run with policies="):
+    with pytest.raises(ValueError, match=r"checkpoint .* of a run with policies="):
         simulate("high-load-2", other, checkpoint=tmp_path / "run", **arguments)
 
 
@@ -196,7 +195,10 @@ def written(tmp_path: Path, **changes: Any) -> Path:
         ({"layers": [{"weights": [[1, 2]]}]}, "'biases' is missing"),
         ({"layers": [{"weights": [[1, "x"]], "biases": [0]}]}, "weights must be lists of numbers"),
         ({"layers": [{"weights": [[1, 1e9]], "biases": [0]}]}, "weights must be arrays of 2 axes, of numbers up to"),
-        ({"layers": [{"weights": [[1, math.nan]], "biases": [0]}]}, "weights must be arrays of 2 axes, of numbers up to"),
+        (
+            {"layers": [{"weights": [[1, math.nan]], "biases": [0]}]},
+            "weights must be arrays of 2 axes, of numbers up to",
+        ),
         ({"layers": [{"weights": [[1, 2, 3]], "biases": [0]}]}, r"weights must be of shapes \[\(1, 2\)\], got"),
         ({"layers": [{"weights": [[1, 2]] * 2, "biases": [0, 0]}]}, "layers must be 1 to 8"),
         ({"layers": [{"weights": [[1, 2]] * 33, "biases": [0] * 33}]}, "layers must be 1 to 8"),
@@ -233,7 +235,9 @@ def test_those_that_come_with_the_package_run(name: str) -> None:
 
 
 def test_names_that_none_has() -> None:
-    with pytest.raises(ValueError, match=r"policy='learned-x' is not known; allowed among learned policies: .*FILE.json"):
+    with pytest.raises(
+        ValueError, match=r"policy='learned-x' is not known; allowed among learned policies: .*FILE.json"
+    ):
         parse_policy("learned-x")
 
 
@@ -258,7 +262,9 @@ def file(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("command", ["simulate", "score"])
 def test_on_the_command_line(file: str, command: str) -> None:
-    done = CliRunner().invoke(cli, [command, "light-2", "--policy", file, "--policy", "srpt", "--jobs", "2e4", "--json"])
+    done = CliRunner().invoke(
+        cli, [command, "light-2", "--policy", file, "--policy", "srpt", "--jobs", "2e4", "--json"]
+    )
     assert done.exit_code == 0, done.output
     document = json.loads(done.stdout)
     rows = document["results" if command == "simulate" else "rows"]
@@ -269,7 +275,18 @@ def test_on_the_command_line(file: str, command: str) -> None:
 
 
 def test_on_the_scoreboard(file: str, tmp_path: Path) -> None:
-    arguments = ["--scenario", "light-2", "--policy", file, "--policy", "fcfs", "--jobs", "2e4", "--out", f"{tmp_path}/b"]
+    arguments = [
+        "--scenario",
+        "light-2",
+        "--policy",
+        file,
+        "--policy",
+        "fcfs",
+        "--jobs",
+        "2e4",
+        "--out",
+        f"{tmp_path}/b",
+    ]
     done = CliRunner().invoke(scoreboard, arguments)
     assert done.exit_code == 0, done.output
     assert file in (tmp_path / "b" / "scoreboard.md").read_text()

@@ -16,15 +16,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from queue_env.arrivals import arrival_process
 from queue_env.distributions.checks import refuse
-from queue_env.kernel.blocks import Work
 from queue_env.kernel.layout import Memory
 from queue_env.kernel.packing import pack, unpack
 from queue_env.plan import make_plan
 from queue_env.reward import tail_cost
 from queue_env.scenarios import Scenario
-from queue_env.scoring.blocks import Blocks, Replication, make_replication
+from queue_env.scoring.blocks import Blocks, Replication, _Pools, make_replication
 from queue_env.scoring.pilot import plan_runs
 from queue_env.scoring.score import TAIL_RANGE, score_grid
 from queue_env.scoring.strata import Strata, check_decomposable, make_strata
@@ -66,7 +64,7 @@ class CoupledBlocks(Blocks):
         return make_replication(runs.classes, above @ self.columns, tasks["jobs"], counts, self.warmup + self.segment)
 
     def _just_before(self, system: System, gap: float) -> Memory:
-        """As `Blocks._just_before`, but for the statistics, which take most of the time to copy and which nobody reads."""
+        """As `Blocks._just_before`, but for the statistics, which nobody reads and which take long to copy."""
         twin = copy.copy(system)
         twin.memory = unpack(pack(system.memory), system.memory)
         state = twin.memory.system
@@ -76,31 +74,20 @@ class CoupledBlocks(Blocks):
         return twin.memory
 
 
-class _OwnPools:
+class _OwnPools(_Pools):
     """Random numbers for one run, drawn as it needs them: few at first, for most runs are short."""
 
     def __init__(self, model: Scenario, seed: Seed) -> None:
-        self._arrivals, self._law = arrival_process(model.arrivals, model.arrival_rate), model.sizes
-        self._rng, self._length = np.random.default_rng(seed), _FIRST_POOL
-        self.draw()
+        self._length = _FIRST_POOL
+        super().__init__(model, np.random.default_rng(seed))
 
     def draw(self) -> None:
         """Draw new numbers."""
-        self._numbers = {
-            "gap_pool": self._arrivals.gaps(self._rng, self._length),
-            "size_pool": self._law.sample(self._rng, self._length),
-            "coin_pool": self._rng.random(max(self._length, _COINS)),
-        }
+        self.gaps = self._arrivals.gaps(self._rng, self._length)
+        self.sizes = self._law.sample(self._rng, self._length)
+        self.coins = self._rng.random(max(self._length, _COINS))
+        self._places = {"gap_at": 0, "size_at": 0, "coin_at": 0}
         self._length = min(8 * self._length, _POOL)
-
-    def give(self, work: Work) -> Work:
-        """Return the work with the numbers, none of which is used up."""
-        for name in ("gap_at", "size_at", "coin_at"):
-            work.drive[name] = 0
-        return work._replace(**self._numbers)
-
-    def take_back(self, work: Work) -> None:
-        """What is left is for no other run."""
 
 
 @dataclass(frozen=True)
@@ -182,9 +169,7 @@ def make_objective(
         refuse("train.es", "sizes of the scenario", "of a heavy tail", model.sizes.spec())
     grid = score_grid(model, cost)
     strata = make_strata(model.sizes, model.c * float(grid.times[-1]))
-    made = Objective(
-        model, strata, np.concatenate([[0.0], grid.times]), grid.columns[:, 1:2], np.ones(len(strata))
-    )
+    made = Objective(model, strata, np.concatenate([[0.0], grid.times]), grid.columns[:, 1:2], np.ones(len(strata)))
     return replace(made, counts=_worth_their_while(made, seed, pool) if counts is None else counts)
 
 

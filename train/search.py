@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from queue_env.distributions.checks import refuse
 from queue_env.network import Network, network_policy
 from queue_env.scenarios import Scenario, scenario
-from train.objective import Objective, make_objective
+from train.objective import make_objective
 
 __all__ = ["REFERENCES", "Generation", "Search", "Task"]
 

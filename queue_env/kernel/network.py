@@ -31,8 +31,8 @@ SPARE = 10
 @jit
 def remaining_of_next(s: Record) -> float:
     """Return what remains of the partial job, now."""
-    remaining: float = s["partial_remaining"] - s["partial_rate"] * (s["now"] - s["partial_since"])
-    return max(remaining, 0.0)
+    done = s["partial_rate"] * (s["now"] - s["partial_since"])
+    return max(float(s["partial_remaining"] - done), 0.0)
 
 
 @jit
@@ -43,7 +43,7 @@ def work_like(m: Memory, s: Record, code: int) -> float:
         return float(m.jobs[s["anchor"]]["size"])
     if code == ANCHOR_REMAINING:
         done = s["anchor_rate"] * (now - s["anchor_since"])
-        return max(float(s["anchor_remaining"]) - done, 0.0)
+        return max(float(s["anchor_remaining"] - done), 0.0)
     if code == ANCHOR_AGE:
         return float(now - m.jobs[s["anchor"]]["arrival"])
     if code == NEXT_REMAINING or (code == LEAST_REMAINING and s["in_service"] == 0):
@@ -51,7 +51,7 @@ def work_like(m: Memory, s: Record, code: int) -> float:
     if code == NEXT_AGE:
         return float(now - m.jobs[s["partial"]]["arrival"])
     if code == LEAST_REMAINING:
-        return max(service.first_finish(m, s) - now, 0.0)
+        return max(service.first_finish(m, s) - float(now), 0.0)
     return max(float(s["backlog"]), 0.0)
 
 
@@ -59,14 +59,15 @@ def work_like(m: Memory, s: Record, code: int) -> float:
 def feature(m: Memory, s: Record, code: int) -> float:
     """Return a feature of the state after an event, with more jobs than servers present."""
     if code == CROWD:
-        return math.log(s["number"] / s["servers"])
+        return math.log(float(s["number"]) / s["servers"])
     if code == SERVERS:
-        return math.log(s["servers"])
+        return math.log(float(s["servers"]))
     if code == LOAD:
         return float(1.0 - s["spare"] / s["servers"])
     if code == SPARE:
         return float(s["spare"])
-    return math.log(1.0 + work_like(m, s, code) / m.parameters[UNIT])  # to more digits than matter; log1p takes longer
+    # To all the digits that matter; log1p takes three times as long.
+    return math.log(1.0 + work_like(m, s, code) / float(m.parameters[UNIT]))
 
 
 @jit_apart

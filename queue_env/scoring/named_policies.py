@@ -44,7 +44,8 @@ def load_policy(text: str, model: Scenario) -> Any:
             ``module:attribute``, where the module may be in the current directory: a policy made by `index_policy`,
             `anchor_policy` or `allocation_policy`, or an agent, which is anything with `predict`. If an agent has the
             attribute `env_arguments`, a mapping, these are the arguments of its environment; if it has spaces they are
-            found by them; else it sees the compact view and sets the anchor's rate. Or ``model.zip`` or ``algorithm:model.zip``, a model of Stable-Baselines3, PPO if not said.
+            found by them; else it sees the compact view and sets the anchor's rate. Or ``model.zip`` or
+            ``algorithm:model.zip``, a model of Stable-Baselines3, PPO if not said.
             **Such a file is a pickle, which can run any code: load none that you do not trust.**
         model: the scenario, to which a model's spaces are compared.
 

@@ -80,9 +80,7 @@ def test_departures_are_those_of_the_kernel(action: str, servers: int, hidden: t
 @pytest.mark.parametrize("view", ["compact", "flat"])
 @pytest.mark.parametrize("hidden", HIDDEN)
 @pytest.mark.parametrize("servers", SERVERS)
-def test_actions_in_float32_views_are_those_of_the_dict_view(
-    servers: int, hidden: tuple[int, ...], view: str
-) -> None:
+def test_actions_in_float32_views_are_those_of_the_dict_view(servers: int, hidden: tuple[int, ...], view: str) -> None:
     """To 1e-5, but where the others' work is a hundred times less than the anchor's and not all of them are shown."""
     workload, policy = jobs(servers, 150), random_policy(servers + 10 * len(hidden), hidden)
     exact, rounded = make(servers), make(servers, observation=view)
@@ -130,5 +128,5 @@ def test_what_is_refused() -> None:
         make_agent(policy, stub(2, action="rule"))
     with pytest.raises(ValueError, match="net1: slots must be at least 7, for the table to hold the anchor"):
         make_agent(policy, stub(2, action="anchor", slots=6))
-    with pytest.raises(ValueError, match="policy must be learned:FILE.json"):
+    with pytest.raises(ValueError, match=r"policy must be learned:FILE\.json"):
         NetworkAgent(stub(2, action="anchor"), "srpt")

@@ -149,7 +149,9 @@ make_small(pytest.MonkeyPatch())
 app({[*SMALL, "--out", str(killed), "--generations", "1000"]!r})
 """
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, env=environment, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", script], cwd=ROOT, env=environment, stderr=subprocess.DEVNULL
+    ) as process:
         end = time.monotonic() + 300
         while not killed.exists() and process.poll() is None:
             assert time.monotonic() < end
@@ -217,7 +219,11 @@ def test_files_that_are_wrong(tmp_path: Path) -> None:
 def test_only_the_same_search_is_resumed(tmp_path: Path) -> None:
     out = tmp_path / "policy.json"
     assert run(out, "--generations", "1").exit_code == 0
-    for option, value, name in (("--seed", "4", "seed"), ("--hidden", "2", "hidden"), ("--scenario", "high-load-4", "scen")):
+    for option, value, name in (
+        ("--seed", "4", "seed"),
+        ("--hidden", "2", "hidden"),
+        ("--scenario", "high-load-4", "scen"),
+    ):
         done = run(out, "--generations", "2", "--resume", option, value)
         assert done.exit_code == 2
         assert f"train.es: {name}" in done.stderr
@@ -225,4 +231,7 @@ def test_only_the_same_search_is_resumed(tmp_path: Path) -> None:
 
 
 def test_models_are_those_of_the_names() -> None:
-    assert Task(("high-load-2", "high-load-4"), (), 6, 2, 0).models == (scenario("high-load-2"), scenario("high-load-4"))
+    assert Task(("high-load-2", "high-load-4"), (), 6, 2, 0).models == (
+        scenario("high-load-2"),
+        scenario("high-load-4"),
+    )

@@ -85,9 +85,7 @@ def test_no_class_takes_more_than_its_share_of_the_jobs(small: Objective) -> Non
     assert 0.8 * 4000 < jobs.sum() <= 4000 * (1 + 1e-12)
 
 
-def test_a_policy_under_which_blocks_do_not_end_is_the_worst(
-    small: Objective, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_policy_under_which_blocks_do_not_end_is_the_worst(small: Objective, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise ValueError("a block has not ended")
 
