@@ -105,9 +105,13 @@ def _table(rows: Sequence[dict[str, Any]]) -> Table:
     columns = ("policy", "tail score", "the model's is less by (%)", "P(the model is better)")
     cells = []
     for row in rows:
-        less = Interval(*(100 * end for end in row["less"]), 0.95) if "less" in row else None
-        cells.append((row["policy"], Interval(*row["score"], 0.95), less, row.get("better")))
+        less = _interval([100 * end for end in row["less"]]) if "less" in row else None
+        cells.append((row["policy"], _interval(row["score"]), less, row.get("better")))
     return Table("Tail scores", columns, tuple(cells))
+
+
+def _interval(ends: Sequence[float]) -> Interval:
+    return Interval(ends[0], ends[1], ends[2], 0.95)
 
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
