@@ -6,6 +6,7 @@ import json
 import math
 from fractions import Fraction
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -242,6 +243,15 @@ def test_names_that_none_has() -> None:
 
 
 # ---- wherever a policy can be named --------------------------------------------------------------
+
+
+def test_decisions_are_quick() -> None:
+    """A job brings two events, most of which ask the network; a tenth of the speed that is usual is enough here."""
+    policy = random_policy(1, (8,))
+    simulate("high-load-2", policy, jobs=1000, threads=1)
+    began = process_time()
+    simulate("high-load-2", policy, jobs=200_000, threads=1)
+    assert 200_000 / (process_time() - began) > 100_000
 
 
 def test_no_network_is_compiled_anew() -> None:
