@@ -38,7 +38,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 
 FORMAT, VERSION = "queue-env network", 1
 ACTIVATIONS = ("tanh", "relu")  # in the order of the kernel's codes
-MOST_WIDE, MOST_LAYERS = 32, 8  # what the kernel has room for
+MOST_WIDE, MOST_LAYERS = layout.WIDEST, 8
 MOST_WEIGHT = 1e6  # so large that no sum overflows
 PREFIX, SHIPPED_PREFIX = "learned:", "learned-"
 SHIPPED = Path(__file__).parents[1] / "baselines" / "learned"

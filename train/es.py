@@ -119,7 +119,7 @@ def _learn(
 
     typer.echo(f"{', '.join(task.scenarios)}: {len(task.start)} weights, of {', '.join(task.features)}", err=True)
     about = {
-        "command": shlex.join(["python", "-m", "train.es", *sys.argv[1:]]),
+        "command": shlex.join(["python", "-m", "train.es", *(word for word in sys.argv[1:] if word != "--resume")]),
         "date": datetime.now(UTC).date().isoformat(),
         "scenarios": list(task.scenarios),
     }

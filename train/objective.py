@@ -17,8 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queue_env.distributions.checks import refuse
-from queue_env.kernel.layout import Memory
-from queue_env.kernel.packing import pack, unpack
 from queue_env.plan import make_plan
 from queue_env.reward import tail_cost
 from queue_env.scenarios import Scenario
@@ -26,7 +24,6 @@ from queue_env.scoring.blocks import Blocks, Replication, _Pools, make_replicati
 from queue_env.scoring.pilot import plan_runs
 from queue_env.scoring.score import TAIL_RANGE, score_grid
 from queue_env.scoring.strata import Strata, check_decomposable, make_strata
-from queue_env.system import System
 
 __all__ = ["UNSTABLE", "Objective", "make_objective"]
 
@@ -62,16 +59,6 @@ class CoupledBlocks(Blocks):
             for run in np.flatnonzero(mine).tolist():
                 tasks[[run]], above[[run]] = self._run(memory, tasks[[run]], _OwnPools(self.scenario, seeds[run]))
         return make_replication(runs.classes, above @ self.columns, tasks["jobs"], counts, self.warmup + self.segment)
-
-    def _just_before(self, system: System, gap: float) -> Memory:
-        """As `Blocks._just_before`, but for the statistics, which nobody reads and which take long to copy."""
-        twin = copy.copy(system)
-        twin.memory = unpack(pack(system.memory), system.memory)
-        state = twin.memory.system
-        state["horizon"] = twin.now + gap
-        twin.drain()
-        state["horizon"], state["draining"] = np.inf, 0
-        return twin.memory
 
 
 class _OwnPools(_Pools):
