@@ -42,9 +42,10 @@ MODEL = ("servers", "load", "spare")  # seen where they differ between scenarios
 
 VALIDATION = 8  # replications on the same seeds in every generation
 FRESH = 32  # replications at the end, on seeds that had no part in the search
-SIGMA = 0.5  # the first step size
+SIGMA, HIDDEN_SIGMA = 0.5, 0.3  # the first step size, without and with hidden layers
 _INPUT_SCALE = 0.5  # of weights that features are multiplied with, which go up to about ten
-_SLOPE, _KAPPA = 3.0, 0.3  # of the first network: backlog-split(1, kappa), with a gradual switch
+_KAPPA = 0.3  # of the first network, which is near backlog-split(1, kappa)
+_SLOPE, _HIDDEN_SLOPE, _STEEP = 3.0, 1.5, 4.0  # of its switch: without a hidden layer, in it, and after it
 _OWN = 7919  # beside the seed, so that no seed of another command gives the same random numbers
 _PILOT, _CHECK, _FINAL, _SEARCH, _CMA = range(5)  # spawn keys of the seeds
 
@@ -89,16 +90,26 @@ class Task:
 
     @property
     def start(self) -> FloatArray:
-        """Where the search begins, in its coordinates: near backlog-split(1, 0.3), shape (weights,)."""
+        """Where the search begins, in its coordinates, shape (weights,).
+
+        A logistic rule begins near backlog-split(1, 0.3). With two numbers in every hidden layer, the anchor also has its
+        server where less remains of it than of the next job, as under srpt; each has one of the numbers.
+        """
         widths = (len(self.features), *self.hidden, 1)
         parts = [np.zeros((outputs, inputs + 1)) for inputs, outputs in pairwise(widths)]
-        slope = _SLOPE / 4 if self.hidden else _SLOPE  # four tanh(x) grows four times as fast
+        either = min(self.hidden, default=1) >= 2
+        slope = _HIDDEN_SLOPE if self.hidden else _SLOPE
         parts[0][0, 1 + self.features.index("anchor_size")] = _KAPPA * slope
         parts[0][0, 1 + self.features.index("others_work")] = -slope
+        if either:
+            parts[0][1, 1 + self.features.index("anchor_remaining")] = -slope
+            parts[0][1, 1 + self.features.index("next_remaining")] = slope
         for part in parts[1:]:
-            part[0, 1] = 1.0
+            for unit in range(1 + either):
+                part[min(unit, len(part) - 1), 1 + unit] = 1.0
         if self.hidden:
-            parts[-1][0, 1] = 4.0
+            parts[-1] *= _STEEP
+            parts[-1][0, 0] = (_STEEP - 1.0) * either
         return np.asarray(np.concatenate([part.ravel() for part in parts]) / self.scales)
 
     def network(self, coordinates: FloatArray) -> Network:
@@ -159,7 +170,8 @@ class Search:
         else:
             self._scales, self.references = np.array(kept["scales"]), kept["references"]
         seed = int(task.seeds(_CMA, count=1)[0].generate_state(1)[0])
-        self._cma = CMA(task.start, SIGMA, seed=seed, population_size=task.population)
+        sigma = HIDDEN_SIGMA if task.hidden else SIGMA
+        self._cma = CMA(task.start, sigma, seed=seed, population_size=task.population)
         self.generations: list[Generation] = []
         for values, validation in kept["history"] if kept else ():
             self._cma.tell(list(zip(self._ask(), values, strict=True)))

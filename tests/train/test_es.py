@@ -43,7 +43,7 @@ def kept(out: Path) -> Any:
 # ---- where it begins -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("hidden", [(), (5,), (4, 3)])
+@pytest.mark.parametrize("hidden", [(), (1,), (5,), (4, 3)])
 def test_it_begins_near_backlog_split(hidden: tuple[int, ...]) -> None:
     task = Task(("high-load-2",), hidden, 6, 2, 0)
     network = task.network(task.start)
@@ -51,11 +51,25 @@ def test_it_begins_near_backlog_split(hidden: tuple[int, ...]) -> None:
     rows = np.zeros((3, len(STATE)))
     rows[:, STATE.index("anchor_size")] = np.log1p([100.0, 100.0, 100.0])
     threshold = 101**0.3
+    rows[:, STATE.index("anchor_remaining")] = np.log1p(100.0)
     rows[:, STATE.index("others_work")] = np.log([threshold / 10, threshold, threshold * 10])
     below, at, above = network.rates(rows)
     assert below > 0.94
-    assert at == pytest.approx(0.5)
+    assert below > at > above
     assert above < 0.06
+
+
+@pytest.mark.parametrize("hidden", [(5,), (4, 3)])
+def test_with_hidden_numbers_it_begins_near_srpt_too(hidden: tuple[int, ...]) -> None:
+    task = Task(("high-load-2",), hidden, 6, 2, 0)
+    rows = np.zeros((2, len(STATE)))
+    rows[:, STATE.index("anchor_size")] = np.log(100.0)
+    rows[:, STATE.index("others_work")] = np.log(1e4)
+    rows[:, STATE.index("next_remaining")] = np.log(3.0)
+    rows[:, STATE.index("anchor_remaining")] = np.log([0.3, 30.0])
+    less, more = task.network(task.start).rates(rows)
+    assert less > 0.9
+    assert more < 0.1
 
 
 def test_what_differs_between_scenarios_is_seen() -> None:
