@@ -92,8 +92,8 @@ class Task:
     def start(self) -> FloatArray:
         """Where the search begins, in its coordinates, shape (weights,).
 
-        A logistic rule begins near backlog-split(1, 0.3). With two numbers in every hidden layer, the anchor also has its
-        server where less remains of it than of the next job, as under srpt; each has one of the numbers.
+        A logistic rule begins near backlog-split(1, 0.3). With two numbers in every hidden layer, the anchor also has
+        its server where less remains of it than of the next job, as under srpt; each has one of the numbers.
         """
         widths = (len(self.features), *self.hidden, 1)
         parts = [np.zeros((outputs, inputs + 1)) for inputs, outputs in pairwise(widths)]
