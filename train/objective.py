@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 
 from queue_env.distributions.checks import refuse
 from queue_env.plan import make_plan
-from queue_env.reward import tail_cost
+from queue_env.reward import TailCost, tail_cost
 from queue_env.scenarios import Scenario
 from queue_env.scoring.blocks import Blocks, Replication, _Pools, make_replication
-from queue_env.scoring.pilot import plan_runs
 from queue_env.scoring.score import TAIL_RANGE, score_grid
 from queue_env.scoring.strata import Strata, check_decomposable, make_strata
 
@@ -31,13 +30,11 @@ FloatArray: TypeAlias = NDArray[np.float64]
 Seed: TypeAlias = np.random.SeedSequence
 
 UNSTABLE = 1e9  # in place of a score
-REFERENCE = "backlog-split"  # under which the pilot finds how many runs of each class are worth their while
 _LEVEL = 2  # times the servers, the level of the blocks
 _SNAPSHOTS, _APART, _WARMUP = 384, 400, 30_000  # of a replication, and arrivals between them and before them
-_WIDTH, _PILOT_JOBS = 0.05, 2e8  # that the pilot plans for
-_JOBS = 400_000.0  # of the runs of a replication, expected
+_WORK = 1e6  # of the runs of a replication, in jobs
 _OVERHEAD = 1000.0  # jobs that take as long as a run does besides its jobs
-_MOST = 0.05  # of the jobs, for one class; of very large sizes the pilot, which has hardly seen any, wants too many
+_MOST = 0.05  # of the work, for one class
 _FIRST_POOL, _POOL, _COINS = 64, 32_768, 128  # random numbers of a kind that are drawn at once
 
 
@@ -58,7 +55,7 @@ class CoupledBlocks(Blocks):
             mine = (runs.states == i) & (runs.sizes > memory.system["block_largest"][0])
             for run in np.flatnonzero(mine).tolist():
                 tasks[[run]], above[[run]] = self._run(memory, tasks[[run]], _OwnPools(self.scenario, seeds[run]))
-        return make_replication(runs.classes, above @ self.columns, tasks["jobs"], counts, self.warmup + self.segment)
+        return make_replication(runs, above @ self.columns, tasks["jobs"], counts, self.warmup + self.segment)
 
 
 class _OwnPools(_Pools):
@@ -136,16 +133,8 @@ class Objective:
         return np.array(values).reshape(len(policies), len(seeds))
 
 
-def make_objective(
-    model: Scenario, seed: Seed, pool: ThreadPoolExecutor, counts: FloatArray | None = None
-) -> Objective:
+def make_objective(model: Scenario) -> Objective:
     """Return the objective for a scenario.
-
-    Args:
-        model: the scenario.
-        seed: of the pilot, which finds under `REFERENCE` how many runs of each class are worth their while.
-        pool: on which it runs.
-        counts: `(classes,)` what it has found, if that is known.
 
     Raises:
         ValueError: there is no decomposition for the scenario, or its sizes have a light tail.
@@ -156,24 +145,18 @@ def make_objective(
         refuse("train.es", "sizes of the scenario", "of a heavy tail", model.sizes.spec())
     grid = score_grid(model, cost)
     strata = make_strata(model.sizes, model.c * float(grid.times[-1]))
-    made = Objective(model, strata, np.concatenate([[0.0], grid.times]), grid.columns[:, 1:2], np.ones(len(strata)))
-    return replace(made, counts=_worth_their_while(made, seed, pool) if counts is None else counts)
+    times = np.concatenate([[0.0], grid.times])
+    return Objective(model, strata, times, grid.columns[:, 1:2], _worth_their_while(model, cost, strata, times))
 
 
-def _worth_their_while(objective: Objective, seed: Seed, pool: ThreadPoolExecutor) -> FloatArray:
-    """Return the runs of each class in a replication, shape (classes,)."""
-    blocks = objective.blocks(REFERENCE)
-    plan = plan_runs(
-        lambda _: blocks,
-        [blocks.level],
-        np.array([_WIDTH]),
-        seed,
-        _PILOT_JOBS,
-        lambda made, seeds, counts: pool.map(lambda one: made.replicate(one, counts), seeds),
-    )
-    jobs = blocks.expected_jobs()
-    counts = plan.counts * np.sqrt(jobs / (jobs + _OVERHEAD))
-    for _ in range(2):  # before the largest are cut, and after
-        counts *= _JOBS / float(counts @ jobs)
-        counts = np.minimum(counts, _MOST * _JOBS / jobs)
-    return np.asarray(counts)
+def _worth_their_while(model: Scenario, cost: TailCost, strata: Strata, times: FloatArray) -> FloatArray:
+    """Return the runs of each class in a replication, shape (classes,).
+
+    What a class adds to the score is about its probability times the cost of a job that has its server to itself after
+    one of mean size. Runs of larger sizes differ less among each other, as they are longer, so each class gets work in
+    proportion to what it adds.
+    """
+    work = strata.expected_jobs(model, float(times[-1])) + _OVERHEAD
+    share = strata.probabilities * cost.of((strata.medians + model.sizes.mean) / model.c)
+    share = np.minimum(share / share.sum(), _MOST)
+    return np.asarray(_WORK * share / share.sum() / work)

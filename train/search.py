@@ -47,7 +47,7 @@ _INPUT_SCALE = 0.5  # of weights that features are multiplied with, which go up 
 _KAPPA = 0.3  # of the first network, which is near backlog-split(1, kappa)
 _SLOPE, _HIDDEN_SLOPE, _STEEP = 3.0, 1.5, 4.0  # of its switch: without a hidden layer, in it, and after it
 _OWN = 7919  # beside the seed, so that no seed of another command gives the same random numbers
-_PILOT, _CHECK, _FINAL, _SEARCH, _CMA = range(5)  # spawn keys of the seeds
+_CHECK, _FINAL, _SEARCH, _CMA = range(4)  # spawn keys of the seeds
 
 
 @dataclass(frozen=True)
@@ -160,11 +160,8 @@ class Search:
 
     def __init__(self, task: Task, pool: ThreadPoolExecutor, file: Path, *, resume: bool = False) -> None:
         self.task, self._pool, self._file = task, pool, file
-        kept, count = self._read(resume), len(task.models)
-        seeds = task.seeds(_PILOT, count=count)
-        counts = [np.array(part) for part in kept["counts"]] if kept else [None] * count
-        triples = zip(task.models, seeds, counts, strict=True)
-        self._objectives = [make_objective(model, seed, pool, part) for model, seed, part in triples]
+        kept = self._read(resume)
+        self._objectives = [make_objective(model) for model in task.models]
         if kept is None:
             self._scales, self.references = self._measure_references()
         else:
@@ -274,7 +271,6 @@ class Search:
     def _write(self) -> None:
         document = {
             "task": self._identity(),
-            "counts": [objective.counts.tolist() for objective in self._objectives],
             "scales": self._scales.tolist(),
             "references": self.references,
             "history": [[generation.values, generation.validation] for generation in self.generations],
