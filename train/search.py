@@ -44,7 +44,7 @@ VALIDATION = 8  # replications on the same seeds in every generation
 FRESH = 32  # replications at the end, on seeds that had no part in the search
 SIGMA, HIDDEN_SIGMA = 0.5, 0.3  # the first step size, without and with hidden layers
 _INPUT_SCALE = 0.5  # of weights that features are multiplied with, which go up to about ten
-_KAPPA = 0.3  # of the first network, which is near backlog-split(1, kappa)
+_KAPPA = 0.3  # of the first network, which is near backlog-split(n-1, kappa)
 _SLOPE, _HIDDEN_SLOPE, _STEEP = 3.0, 1.5, 4.0  # of its switch: without a hidden layer, in it, and after it
 _OWN = 7919  # beside the seed, so that no seed of another command gives the same random numbers
 _CHECK, _FINAL, _SEARCH, _CMA = range(4)  # spawn keys of the seeds
@@ -92,13 +92,15 @@ class Task:
     def start(self) -> FloatArray:
         """Where the search begins, in its coordinates, shape (weights,).
 
-        A logistic rule begins near backlog-split(1, 0.3). With two numbers in every hidden layer, the anchor also has
-        its server where less remains of it than of the next job, as under srpt; each has one of the numbers.
+        A logistic rule begins near backlog-split(n-1, 0.3), for n-1 servers are left to the others. With two numbers in
+        every hidden layer, the anchor also has its server where less remains of it than of the next job, as under srpt;
+        each has one of the numbers.
         """
         widths = (len(self.features), *self.hidden, 1)
         parts = [np.zeros((outputs, inputs + 1)) for inputs, outputs in pairwise(widths)]
         either = min(self.hidden, default=1) >= 2
         slope = _HIDDEN_SLOPE if self.hidden else _SLOPE
+        parts[0][0, 0] = slope * np.mean([np.log(max(model.servers - 1, 1)) for model in self.models])
         parts[0][0, 1 + self.features.index("anchor_size")] = _KAPPA * slope
         parts[0][0, 1 + self.features.index("others_work")] = -slope
         if either:

@@ -43,14 +43,15 @@ def kept(out: Path) -> Any:
 # ---- where it begins -----------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("name", "b"), [("high-load-2", 1.0), ("high-load-4", 3.0)])
 @pytest.mark.parametrize("hidden", [(), (1,), (5,), (4, 3)])
-def test_it_begins_near_backlog_split(hidden: tuple[int, ...]) -> None:
-    task = Task(("high-load-2",), hidden, 6, 2, 0)
+def test_it_begins_near_backlog_split(hidden: tuple[int, ...], name: str, b: float) -> None:
+    task = Task((name,), hidden, 6, 2, 0)
     network = task.network(task.start)
     assert network.widths == (len(STATE), *hidden, 1)
     rows = np.zeros((3, len(STATE)))
     rows[:, STATE.index("anchor_size")] = np.log1p([100.0, 100.0, 100.0])
-    threshold = 101**0.3
+    threshold = b * 101**0.3
     rows[:, STATE.index("anchor_remaining")] = np.log1p(100.0)
     rows[:, STATE.index("others_work")] = np.log([threshold / 10, threshold, threshold * 10])
     below, at, above = network.rates(rows)
