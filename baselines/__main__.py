@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from baselines.registry import REGISTRY, Baseline
+from baselines.registry import REGISTRY, Baseline, learned_policies
 from queue_env.cli import options
 from queue_env.cli.output import json_text, print_tables
 from queue_env.report import Table
@@ -16,12 +16,13 @@ NOTHING = "-"
 
 
 def catalogue(as_json: options.Json = False) -> None:
-    """Print every baseline: its law, what it must know, what to tune, and what is proven of it.
+    """Print every baseline: its law, what it must know, what to tune, and what is proven of it; and learned policies.
 
     Example: python -m baselines --json
     """
     if as_json:
-        typer.echo(json_text("baselines", baselines=[_plain(baseline) for baseline in REGISTRY.values()]))
+        learned = [asdict(policy) for policy in learned_policies().values()]
+        typer.echo(json_text("baselines", baselines=[_plain(item) for item in REGISTRY.values()], learned=learned))
     else:
         print_tables(_tables())
 
@@ -37,9 +38,14 @@ def _tables() -> list[Table]:
         knows, tuning = (", ".join(words) or NOTHING for words in (baseline.information, baseline.tuning))
         rules.append((name, knows, tuning, baseline.policy.law))
         proofs.append((name, baseline.guarantee, baseline.source or NOTHING))
+    learned = [
+        (policy.name, ", ".join(policy.scenarios), "-".join(map(str, policy.widths)), policy.command)
+        for policy in learned_policies().values()
+    ]
     return [
         Table("Baselines", ("policy", "must know", "to tune", "law"), tuple(rules)),
         Table("What is proven of them", ("policy", "guarantee", "source"), tuple(proofs)),
+        Table("Learned", ("policy", "trained on", "layers", "by"), tuple(learned)),
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -26,7 +26,7 @@ class DynaSplit(Agent):
     """
 
     name = "dynasplit"
-    expressed_as = ("allocation", "anchor", "rule")
+    expressed_as: ClassVar[tuple[str, ...]] = ("allocation", "anchor", "rule")
     needs_sizes = True
 
     def anchor_rate(self, shown: Shown) -> Floats:

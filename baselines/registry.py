@@ -11,6 +11,7 @@ from baselines.dynasplit import DynaSplit
 from baselines.fcfs import FCFS
 from baselines.las import LAS
 from baselines.lcfs import LCFS
+from baselines.network import NetworkAgent
 from baselines.plcfs import PLCFS
 from baselines.ps import PS
 from baselines.psjf import PSJF
@@ -22,10 +23,21 @@ from baselines.two_class import TwoClass
 from queue_env.action import KINDS
 from queue_env.config import NOT_AS_RULES
 from queue_env.distributions.checks import refuse
+from queue_env.network import NetworkPolicy, read_network, shipped_networks
 from queue_env.plan import Source, make_plan, reference_policies
 from queue_env.rules import PAPER_D, PAPER_I, POLICIES, OnePolicy, PolicyInfo, parse_policy
 
-__all__ = ["AGENTS", "REGISTRY", "Baseline", "Knowledge", "expressible", "make_agent", "policies"]
+__all__ = [
+    "AGENTS",
+    "REGISTRY",
+    "Baseline",
+    "Knowledge",
+    "LearnedPolicy",
+    "expressible",
+    "learned_policies",
+    "make_agent",
+    "policies",
+]
 
 Knowledge: TypeAlias = Literal["sizes", "attained service", "load", "law"]
 
@@ -171,6 +183,38 @@ def policies(source: Source, servers: int | None = None) -> list[str]:
     return [name for name in REGISTRY if name in able]
 
 
+# ---- learned policies ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LearnedPolicy:
+    """A policy that was learned and comes with the package; as a label its name runs it.
+
+    Attributes:
+        name: of the policy.
+        scenarios: on which it was trained.
+        features: what its network sees.
+        widths: of the network's layers, the inputs first.
+        command: that trained it.
+    """
+
+    name: str
+    scenarios: tuple[str, ...]
+    features: tuple[str, ...]
+    widths: tuple[int, ...]
+    command: str
+
+
+def learned_policies() -> dict[str, LearnedPolicy]:
+    """The learned policies that come with the package, by name."""
+    found = {}
+    for name, path in shipped_networks().items():
+        network, training = read_network(path)
+        scenarios, command = tuple(training["scenarios"]), str(training["command"])
+        found[name] = LearnedPolicy(name, scenarios, network.features, network.widths, command)
+    return found
+
+
 # ---- agents --------------------------------------------------------------------------------------
 
 _CLASSES: tuple[type[Agent], ...] = (
@@ -198,7 +242,8 @@ def make_agent(policy: OnePolicy, env: Any) -> Agent:
 
     Args:
         policy: a name with parameters, such as "dynasplit:margin=power,shape=0.5", or what else
-            `queue_env.rules.parse_policy` reads. Defaults that depend on load or sizes are those of the scenario.
+            `queue_env.rules.parse_policy` reads, such as "learned:FILE.json". Defaults that depend on load or sizes
+            are those of the scenario.
         env: a `QueueEnv` or `QueueVectorEnv`, wrapped or not, or Stable-Baselines3's view of one.
 
     Raises:
@@ -212,6 +257,8 @@ def make_agent(policy: OnePolicy, env: Any) -> Agent:
         >>> action, _ = agent.predict(env.reset(seed=1)[0])
     """
     parsed = parse_policy(policy)
+    if isinstance(parsed.user, NetworkPolicy):
+        return NetworkAgent(env, parsed)
     if parsed.name in NOT_AS_RULES:
         allowed = f"one of {', '.join(AGENTS)}; {parsed.name} has no agent, for {NOT_AS_RULES[parsed.name]}"
         refuse("make_agent", "policy", allowed, policy)

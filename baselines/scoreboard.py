@@ -42,6 +42,8 @@ def scoreboard(
 ) -> None:
     """Score all reference policies on all scenarios, and write the scoreboard. Lower is better.
 
+    Learned policies are scored where they were trained.
+
     It writes scoreboard.md, scoreboard.csv and scoreboard.html, which shows tables and tail curves and needs no
     network. What is finished is kept until all is: after an interrupt, the same command goes on from there.
 
@@ -70,7 +72,13 @@ def _wanted(
     from queue_env.scenarios import SCENARIOS, scenario
 
     models = [scenario(name) for name in dict.fromkeys(scenarios or SCENARIOS)]
-    return {model.name: (model, load_wanted(model, policies or [ALL], TAIL_RANGE)) for model in models}
+    return {model.name: (model, load_wanted(model, policies or _usual(model), TAIL_RANGE)) for model in models}
+
+
+def _usual(model: Scenario) -> list[str]:
+    from baselines.registry import learned_policies
+
+    return [ALL, *(policy.name for policy in learned_policies().values() if model.name in policy.scenarios)]
 
 
 def _scored(model: Scenario, chosen: Sequence[Wanted], run: Mapping[str, Any], kept: Path) -> Scores:

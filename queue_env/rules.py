@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Any, TypeAlias
 
 from queue_env.kernel import layout
+from queue_env.network import network_file, network_policy, read_network
 from queue_env.user_policies import UserPolicy
 
 PAPER_D = "Li, Harchol-Balter, Scheller-Wolf, DynaSPLIT (2026)"
@@ -198,8 +199,9 @@ def parse_policy(spec: OnePolicy) -> Policy:
 
     Args:
         spec: a name with parameters, ``"thresh-split:d=10"`` or ``"backlog-split:b=1,kappa=0.3"``; a mapping,
-            ``{"policy": "thresh-split", "d": 10}`` (or with the key ``name``); or a policy made by `index_policy`,
-            `anchor_policy` or `allocation_policy`.
+            ``{"policy": "thresh-split", "d": 10}`` (or with the key ``name``); a learned policy, by the file of its
+            network, ``"learned:FILE.json"``, or by its name if it comes with the package; or a policy made by
+            `index_policy`, `anchor_policy` or `allocation_policy`.
 
     Raises:
         ValueError: the name, a parameter or a value is not allowed; says what is.
@@ -208,6 +210,9 @@ def parse_policy(spec: OnePolicy) -> Policy:
         return spec
     if isinstance(spec, UserPolicy):
         return Policy(spec.name, {}, spec)
+    if isinstance(spec, str) and (file := network_file(spec)) is not None:
+        network, training = read_network(file)
+        return Policy(spec, {}, network_policy(network, name=spec, training=training))
     name, given = _split(spec)
     if name not in POLICIES:
         close = get_close_matches(name, POLICIES, n=1)

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from queue_env.kernel import layout
+from queue_env.network import NetworkPolicy
 from queue_env.rules import MARGINS, POLICIES, Policy
 
 if TYPE_CHECKING:
@@ -61,13 +62,17 @@ def set_up(policy: Policy, servers: int, spare: float, sizes: Law, *, endless: b
     kernel["capacity"] = kernel["servers"] - one_aside
     kernel["dual"] = int(kernel["capacity"] > layout.SMALL)
     kernel["many"] = layout.MANY
-    numbers = policy.user.parameters if policy.user is not None else _numbers(policy, servers, spare, sizes, endless)
+    numbers = _numbers(policy, servers, spare, sizes, endless)
     note = _overload(numbers[0], servers, spare, sizes) if policy.name == "thresh-split" and endless else ""
     speed = float(servers) if super_server else 1.0
     return Setting(policy, kernel, speed, spare, np.array(numbers, dtype=np.float64), note)
 
 
 def _numbers(policy: Policy, servers: int, spare: float, sizes: Law, endless: bool) -> tuple[float, ...]:
+    if isinstance(policy.user, NetworkPolicy):
+        return (sizes.mean, *policy.user.parameters)
+    if policy.user is not None:
+        return policy.user.parameters
     given = policy.parameters
     if policy.name == "thresh-split":
         return (_threshold(given.get("d"), servers, sizes, endless),)

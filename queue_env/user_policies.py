@@ -15,10 +15,13 @@ __all__ = ["UserPolicy", "allocation_policy", "anchor_policy", "index_policy"]
 
 @dataclass(frozen=True)
 class UserPolicy:
-    """A policy whose rule is a user's function; made by the three functions below."""
+    """A policy whose rule is a user's function; made by the three functions below.
+
+    One without a function is a rule of the kernel with numbers of the user's, such as the weights of a network.
+    """
 
     name: str
-    function: Callable[..., float] = field(hash=False)
+    function: Callable[..., float] | None = field(hash=False)
     family: int
     kernel: Mapping[str, int] = field(hash=False)
     parameters: tuple[float, ...] = ()

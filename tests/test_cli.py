@@ -19,6 +19,7 @@ from typer.testing import CliRunner, Result
 
 from queue_env import __version__
 from queue_env.cli import app
+from queue_env.network import shipped_networks
 from queue_env.rules import POLICIES
 from queue_env.scenarios import SCENARIOS, scenario
 from queue_env.simulator import simulate
@@ -108,7 +109,7 @@ def test_module_is_the_command_line() -> None:
 def test_list_shows_every_scenario_and_policy() -> None:
     result = run("list")
     first_words = [line.split()[0] for line in result.stdout.splitlines() if line.strip()]
-    assert set(SCENARIOS) | set(POLICIES) <= set(first_words)
+    assert set(SCENARIOS) | set(POLICIES) | set(shipped_networks()) <= set(first_words)
 
 
 def test_list_as_json() -> None:
@@ -121,6 +122,7 @@ def test_list_as_json() -> None:
     assert scenarios["impatient-100"]["patience"] == {"law": "exponential", "mean": 1.0}
     policies = {entry["name"]: entry for entry in document["policies"]}
     assert list(policies) == list(POLICIES)
+    assert [entry["name"] for entry in document["learned"]] == list(shipped_networks())
     assert {item["name"]: item["default"] for item in policies["backlog-split"]["parameters"]} == {
         "b": 1.0,
         "kappa": 0.3,

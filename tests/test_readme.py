@@ -10,6 +10,7 @@ run exactly as written, with these exceptions:
 - ``make demo`` runs in the checkout as ``make demo JOBS=1e5 OUT=<temporary directory>``, without its set-up
   (``--old-file``), for that would install packages;
 - ``--jobs`` of 1e7 and more are cut to 1e5;
+- ``python -m train.es`` stops after one small generation;
 - ``python -m baselines.scoreboard`` alone, which takes half an hour, is run for the policies srpt and fcfs on light-2.
 
 ``python`` blocks run with warnings as errors. The comment after a ``print(...)`` is what must be printed, where it
@@ -87,6 +88,8 @@ def is_install(command: str) -> bool:
 def shortened(command: str) -> str:
     if command == "python -m baselines.scoreboard":
         return f"{command} --scenario light-2 --policy srpt --policy fcfs"
+    if command.startswith("python -m train.es"):
+        return f"{command} --generations 1 --population 4 --replications 1"
     return JOBS.sub(lambda jobs: f"--jobs {FEW_JOBS}" if float(jobs[1]) >= MANY_JOBS else jobs[0], command)
 
 

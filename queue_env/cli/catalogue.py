@@ -22,12 +22,12 @@ def list_all(as_json: options.Json = False) -> None:
 
     Example: queue-env list
     """
-    scenarios, policies = _scenario_rows(), _policies()
+    scenarios, policies, learned = _scenario_rows(), _policies(), _learned()
     if as_json:
-        typer.echo(json_text("list", scenarios=scenarios, policies=policies))
+        typer.echo(json_text("list", scenarios=scenarios, policies=policies, learned=learned))
         return
     laws = [{key: policy[key] for key in ("name", "law", "source")} for policy in policies]
-    tables = {"Scenarios": scenarios, "Policies": laws, "Parameters": _parameter_rows(policies)}
+    tables = {"Scenarios": scenarios, "Policies": laws, "Parameters": _parameter_rows(policies), "Learned": learned}
     print_tables(_table(title, rows) for title, rows in tables.items())
 
 
@@ -138,6 +138,18 @@ def _policies() -> list[dict[str, Any]]:
             "source": info.source,
         }
         for info in POLICIES.values()
+    ]
+
+
+def _learned() -> list[dict[str, Any]]:
+    """The learned policies that come with the package as plain data."""
+    from queue_env.network import read_network, shipped_networks
+
+    found = {name: read_network(path) for name, path in shipped_networks().items()}
+    return [
+        {"name": name, "law": f"the anchor's rate by a network of {', '.join(network.features)}", "trained_on": where}
+        for name, (network, training) in found.items()
+        for where in [", ".join(training["scenarios"])]
     ]
 
 

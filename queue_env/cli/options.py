@@ -27,8 +27,8 @@ Policies: TypeAlias = Annotated[
     typer.Option(
         "--policy",
         metavar="POLICY",
-        help="Such as srpt, or thresh-split:d=10, or all for every policy that can run; srpt by default. "
-        "May be repeated; differences are to the first.",
+        help="Such as srpt, thresh-split:d=10 or learned:FILE.json, or all for every reference policy that can run; "
+        "srpt by default. May be repeated; differences are to the first.",
     ),
 ]
 Jobs: TypeAlias = Annotated[
@@ -105,7 +105,10 @@ Environments: TypeAlias = Annotated[
     bool, typer.Option("--environments", help="Time the Gymnasium environments in place of the simulator.")
 ]
 
-_PATHS = "or module:attribute, or model.zip or algorithm:model.zip (pickles: name none that you do not trust); "
+_PATHS = (
+    "or learned:FILE.json, or module:attribute, or model.zip or algorithm:model.zip (pickles: name none that you do "
+    "not trust); "
+)
 ScoredPolicies: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
@@ -211,7 +214,8 @@ BoardPolicies: TypeAlias = Annotated[
     typer.Option(
         "--policy",
         metavar="POLICY",
-        help="As for `queue-env score`; by default all reference policies that have a steady state. May be repeated.",
+        help="As for `queue-env score`; by default all reference policies that have a steady state, and the learned "
+        "ones where they were trained. May be repeated.",
     ),
 ]
 BoardOut: TypeAlias = Annotated[

@@ -19,6 +19,7 @@ from queue_env.kernel.layout import (
     IN_QUEUE,
     IN_SERVICE,
     LOG_MARGIN,
+    NETWORK,
     NO_CLOCK,
     POWER_MARGIN,
     SERVED,
@@ -32,6 +33,7 @@ from queue_env.kernel.layout import (
     Memory,
     Record,
 )
+from queue_env.kernel.network import network_rate
 
 COINCIDENCE = 1e-12  # share of the backlog below which two moments count as one
 
@@ -411,6 +413,8 @@ def set_rates(m: Memory, s: Record, user: object) -> None:
         rate = s["gamma"]
         if kind == BACKLOG:
             rate = backlog_rate(s)
+        elif kind == NETWORK:
+            rate = network_rate(m, s)
         elif kind == USER_RATE and user is not None:
             settle_anchor(s)
             size = m.jobs[s["anchor"]]["size"]

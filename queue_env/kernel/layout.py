@@ -49,6 +49,7 @@ THRESHOLD = 1
 DYNASPLIT = 2
 BACKLOG = 3
 USER_RATE = 4
+NETWORK = 5
 LOG_MARGIN = 0
 POWER_MARGIN = 1
 CONSTANT_MARGIN = 2
@@ -85,6 +86,7 @@ SIZE_BITS = 4  # sizes by outcome: 2^4 bins an octave over the same octaves
 SIZE_BINS = (HIGHEST_OCTAVE - LOWEST_OCTAVE) << SIZE_BITS
 
 SMALL = 32  # up to so many servers, those in service lie in one sorted array
+WIDEST = 32  # numbers that a layer of a network may give; the scratch table has room for them
 MANY = 64  # up to so many jobs, the next anchor is found by looking at all of them; with more, in a heap
 
 
@@ -150,7 +152,8 @@ class Memory(NamedTuple):
         levels, level_free: levels of attained service.
         service_place, worst_place, waiting_place, deadline_place, giant_place: `(slots,)`, positions in the heaps.
         order: `(slots,)` slots in arrival order, for user allocations.
-        scratch: `(4, slots)` sizes, remaining, ages and rates handed to a user's allocation.
+        scratch: `(4, at least slots)` sizes, remaining, ages and rates handed to a user's allocation; or the numbers
+            that layers of a network give.
         parameters: `(k,)` the policy's numbers.
         stats: `(rows,)` of `STATS`.
         response_counts, slowdown_counts: `(rows, BINS)`.
@@ -221,7 +224,7 @@ def allocate(
         deadline_place=np.full(slots, -1, dtype=np.int64),
         giant_place=np.full(slots, -1, dtype=np.int64),
         order=np.zeros(slots, dtype=np.int64),
-        scratch=np.zeros((4, slots)),
+        scratch=np.zeros((4, max(slots, WIDEST))),
         parameters=np.zeros(0) if parameters is None else parameters,
         stats=np.zeros(rows, STATS),
         response_counts=np.zeros((rows, BINS), dtype=np.int64),

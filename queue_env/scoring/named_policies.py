@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from queue_env.distributions.checks import refuse
+from queue_env.network import network_file
 from queue_env.plan import make_plan, reference_policies
 from queue_env.rules import POLICIES, OnePolicy, parse_policy
 from queue_env.scenarios import Scenario
@@ -27,7 +28,10 @@ __all__ = ["check_policies", "load_policy", "stable_policies"]
 ALGORITHMS = ("A2C", "DDPG", "DQN", "PPO", "SAC", "TD3")
 _DEFAULT_ALGORITHM = "PPO"
 _OBJECT = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
-_ALLOWED = "a reference policy such as srpt or thresh-split:d=2, module:attribute, model.zip, or algorithm:model.zip"
+_ALLOWED = (
+    "a reference policy such as srpt or thresh-split:d=2, learned:FILE.json, module:attribute, model.zip, or "
+    "algorithm:model.zip"
+)
 # In which an agent acts that says nothing about it.
 _USUAL = {"action": "anchor", "observation": "compact", "symmetric_actions": False}
 
@@ -36,11 +40,12 @@ def load_policy(text: str, model: Scenario) -> Any:
     """Return the policy that a text names.
 
     Args:
-        text: a reference policy with its parameters; or ``module:attribute``, where the module may be in the current
-            directory: a policy made by `index_policy`, `anchor_policy` or `allocation_policy`, or an agent, which is
-            anything with `predict`. If an agent has the attribute `env_arguments`, a mapping, these are the arguments
-            of its environment; if it has spaces they are found by them; else it sees the compact view and sets the
-            anchor's rate. Or ``model.zip`` or ``algorithm:model.zip``, a model of Stable-Baselines3, PPO if not said.
+        text: a reference policy with its parameters, or a learned one, such as ``learned:FILE.json``; or
+            ``module:attribute``, where the module may be in the current directory: a policy made by `index_policy`,
+            `anchor_policy` or `allocation_policy`, or an agent, which is anything with `predict`. If an agent has the
+            attribute `env_arguments`, a mapping, these are the arguments of its environment; if it has spaces they are
+            found by them; else it sees the compact view and sets the anchor's rate. Or ``model.zip`` or
+            ``algorithm:model.zip``, a model of Stable-Baselines3, PPO if not said.
             **Such a file is a pickle, which can run any code: load none that you do not trust.**
         model: the scenario, to which a model's spaces are compared.
 
@@ -51,10 +56,11 @@ def load_policy(text: str, model: Scenario) -> Any:
         ValueError: there is no such policy; says what is allowed.
         ImportError: Stable-Baselines3 is needed and not installed.
     """
-    if text.endswith(".zip"):
-        return _saved_model(text, model)
-    if _OBJECT.fullmatch(text) and text.partition(":")[0] not in POLICIES:
-        return _as_policy(text, _imported(text), model)
+    if network_file(text) is None:
+        if text.endswith(".zip"):
+            return _saved_model(text, model)
+        if _OBJECT.fullmatch(text) and text.partition(":")[0] not in POLICIES:
+            return _as_policy(text, _imported(text), model)
     parse_policy(text)
     return text
 

@@ -25,10 +25,11 @@ from queue_env.scoring.decomposition import Decomposition
 from queue_env.scoring.strata import check_decomposable
 from queue_env.tail import Estimate, counts_above, jackknife, quotient
 
-__all__ = ["Score", "Scores", "score", "score_all"]
+__all__ = ["TAIL_RANGE", "Score", "ScoreGrid", "Scores", "score", "score_all", "score_grid"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
+TAIL_RANGE = (1.0, 1e4)  # mean service times
 _PER_DECADE = 16  # points of the integral over ln t
 PLAIN_JOBS = 10_000_000
 DEFAULT_WIDTH = 0.02
@@ -185,7 +186,7 @@ def score(
     policy: Any,
     source: Any,
     *,
-    tail_range: Sequence[float] = (1.0, 1e4),
+    tail_range: Sequence[float] = TAIL_RANGE,
     rel_half_width: float = DEFAULT_WIDTH,
     seed: int = 0,
     plain_jobs: int = PLAIN_JOBS,
@@ -225,7 +226,7 @@ def score(
     check_decomposable(model, "score")
     runnable = runnable_policy(model, policy, "score")
     cost = tail_cost(model, tail_range)
-    grid = _grid(model, cost)
+    grid = score_grid(model, cost)
     times, columns = grid.times, grid.columns
     widths = np.where(grid.decades, _DECADES, np.inf)
     wanted = positive("score", "rel_half_width", rel_half_width) * np.array([1.0, 1.0, *widths])
@@ -261,7 +262,7 @@ def _from_plain(plain: Result, times: FloatArray, columns: FloatArray) -> Estima
     return jackknife(rows, lambda sums: quotient(sums, sums[..., :1]))
 
 
-class _Grid(NamedTuple):
+class ScoreGrid(NamedTuple):
     """Times [time], which of them are decades, and the functions of the tail at 0 and at them, `(1 + times, columns)`.
 
     The columns are one, the score, and R at the times.
@@ -272,7 +273,7 @@ class _Grid(NamedTuple):
     columns: FloatArray
 
 
-def _grid(model: Scenario, cost: TailCost) -> _Grid:
+def score_grid(model: Scenario, cost: TailCost) -> ScoreGrid:
     """Return where and how the integral over ln t is computed, which is Simpson's."""
     span = math.log10(cost.t1 / cost.t0)
     points = 2 * max(4, math.ceil(_PER_DECADE * span / 2)) + 1
@@ -288,14 +289,14 @@ def _grid(model: Scenario, cost: TailCost) -> _Grid:
     columns[0, 0] = 1.0
     np.add.at(columns[:, 1], 1 + places, weights / bound[places])
     columns[1:, 2:] = np.diag(1 / bound)
-    return _Grid(times, np.isin(np.arange(len(times)), marked), columns)
+    return ScoreGrid(times, np.isin(np.arange(len(times)), marked), columns)
 
 
 def _row(
     model: Scenario,
     plain: Result,
     found: Decomposition | None,
-    grid: _Grid | None,
+    grid: ScoreGrid | None,
     estimate: Estimate | None,
     seed: int,
     began: float,

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from typer.testing import CliRunner
 
-from baselines import REGISTRY, policies
+from baselines import REGISTRY, learned_policies, policies
 from baselines.__main__ import app
 from queue_env import Workload
 from queue_env.distributions import law
@@ -106,6 +106,9 @@ def test_catalogue_is_printed() -> None:
     for name, baseline in REGISTRY.items():
         assert found.stdout.count(f"\n  {name} ") == 2
         assert baseline.policy.law in found.stdout
+    for name, learned in learned_policies().items():
+        assert f"\n  {name} " in found.stdout
+        assert set(learned.scenarios) <= set(SCENARIOS)
 
 
 def test_catalogue_is_json() -> None:
@@ -118,3 +121,13 @@ def test_catalogue_is_json() -> None:
         assert (entry["law"], entry["law_source"]) == (info.law, info.source)
         assert [parameter["name"] for parameter in entry["parameters"]] == [p.name for p in info.parameters]
         assert entry["guarantee"] == REGISTRY[entry["name"]].guarantee
+    assert [entry["name"] for entry in document["learned"]] == list(learned_policies())
+
+
+def test_learned_policies_say_how_they_were_found() -> None:
+    assert len(learned_policies()) >= 2
+    for name, learned in learned_policies().items():
+        assert parse_policy(name).label == name
+        assert learned.widths[0] == len(learned.features)
+        assert learned.command.startswith("python -m train.es ")
+        assert all(f"--scenario {place}" in learned.command for place in learned.scenarios)

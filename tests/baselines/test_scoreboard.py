@@ -14,6 +14,7 @@ import pytest
 from made_scores import made_score
 from typer.testing import CliRunner, Result
 
+from baselines import learned_policies
 from baselines.scoreboard import UNFINISHED, _csv, app
 from queue_env.rules import POLICIES
 from queue_env.scenarios import SCENARIOS, Scenario, scenario
@@ -102,8 +103,9 @@ def test_by_default_all_that_can_be_scored(asked: list[Any], tmp_path: Path) -> 
     assert {name for name, _, _ in asked} == set(SCENARIOS)
     for name in SCENARIOS:
         scored = [policy for model, policy, _ in asked if model == name]
-        assert scored == stable_policies(Scenario.from_dict(SCENARIOS[name]))
-        assert {policy.partition(":")[0] for policy in scored} <= set(POLICIES)
+        learned = [policy.name for policy in learned_policies().values() if name in policy.scenarios]
+        assert scored == [*stable_policies(Scenario.from_dict(SCENARIOS[name])), *learned]
+        assert {policy.partition(":")[0] for policy in scored} <= set(POLICIES) | set(learned_policies())
         assert len(scored) > 5
 
 

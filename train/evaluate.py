@@ -1,0 +1,121 @@
+"""``python -m train.evaluate``: a learned policy beside the reference policies, paired, on several scenarios."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from queue_env.cli import options
+from queue_env.cli.app import reporting_errors
+from queue_env.cli.inputs import check_writable, named_scenario
+from queue_env.cli.output import json_text, print_tables
+from queue_env.cli.score import Wanted, checked_run, heading_of, load_wanted, score_each
+from queue_env.report import Table
+from queue_env.scenarios import Scenario
+from queue_env.scoring.named_policies import stable_policies
+from queue_env.scoring.score import TAIL_RANGE, Scores
+from queue_env.scoring.strata import check_decomposable
+from queue_env.tail import Interval
+
+__all__ = ["app", "main"]
+
+REFERENCES = ("fcfs", "srpt", "split", "thresh-split", "dynasplit", "backlog-split")
+
+
+@reporting_errors
+def main(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="Such as learned:policy.json, or as `queue-env score`.")
+    ],
+    scenarios: Annotated[list[str], typer.Argument(metavar="SCENARIO...", help="Named scenarios.")],
+    policies: Annotated[
+        list[str] | None,
+        typer.Option("--policy", metavar="POLICY", help=f"Beside it; {', '.join(REFERENCES)} by default. Repeatable."),
+    ] = None,
+    width: options.Width = 0.05,
+    jobs: options.PlainJobs = "1e6",
+    most_jobs: options.MostJobs = "2e8",
+    seed: options.Seed = 0,
+    threads: options.Threads = None,
+    checkpoint: options.CheckpointDirectory = None,
+    as_json: options.Json = False,
+) -> None:
+    """Score a policy and the reference policies on the same streams of jobs, and say how much less its score is.
+
+    No seed gives the jobs of a search by train.es.
+
+    Example: python -m train.evaluate learned:policy.json high-load-2 high-load-4
+    """
+    run = checked_run(TAIL_RANGE, width, jobs, most_jobs, seed, threads)
+    if checkpoint is not None:
+        check_writable("--checkpoint", checkpoint)
+    models = [named_scenario(name, {}, ()) for name in dict.fromkeys(scenarios)]
+    for place in models:
+        check_decomposable(place, "train.evaluate")
+    wanted = [(place, load_wanted(place, _names(model, place, policies), TAIL_RANGE)) for place in models]
+    found = [(place, _scored(place, chosen, run, checkpoint)) for place, chosen in wanted]
+    if as_json:
+        rows = [_rows(scores, chosen[0].label) for (_, scores), (_, chosen) in zip(found, wanted, strict=True)]
+        results = {place.name: row for place, row in zip(models, rows, strict=True)}
+        typer.echo(json_text("train.evaluate", model=model, seed=seed, scenarios=results))
+        return
+    for (place, scores), (_, chosen) in zip(found, wanted, strict=True):
+        print_tables([_table(_rows(scores, chosen[0].label))], heading_of(place, run))
+
+
+def _names(model: str, place: Scenario, policies: Sequence[str] | None) -> list[str]:
+    stable = stable_policies(place)
+    beside = [name for name in REFERENCES if name in stable] if policies is None else policies
+    return list(dict.fromkeys([model, *beside]))
+
+
+def _scored(place: Scenario, chosen: Sequence[Wanted], run: dict[str, Any], checkpoint: Path | None) -> Scores:
+    """Return the scores on a scenario; each has a directory of its own for what is finished.
+
+    Raises:
+        KeyboardInterrupt: interrupted; what is finished is kept, if there is a checkpoint.
+        ValueError: a policy cannot be scored.
+    """
+    directory = None if checkpoint is None else checkpoint / place.name
+    if directory is not None:
+        directory.mkdir(parents=True, exist_ok=True)
+    rows, failure = score_each(chosen, place, run, directory)
+    if failure is not None:
+        raise failure
+    return Scores(rows)
+
+
+def _rows(scores: Scores, model: str) -> list[dict[str, Any]]:
+    """The policies, best first: score, and by which share the model's is less, with 95 % intervals."""
+    rows = []
+    for row in scores:
+        entry: dict[str, Any] = {"policy": row.policy, "score": [row.score, row.low, row.high]}
+        if row.policy != model:
+            value, low, high, better = scores.difference(model, row.policy)
+            entry["less"] = [-value / row.score, -high / row.score, -low / row.score]
+            entry["better"] = better
+        rows.append(entry)
+    return rows
+
+
+def _table(rows: Sequence[dict[str, Any]]) -> Table:
+    columns = ("policy", "tail score", "the model's is less by (%)", "P(the model is better)")
+    cells = []
+    for row in rows:
+        less = _interval([100 * end for end in row["less"]]) if "less" in row else None
+        cells.append((row["policy"], _interval(row["score"]), less, row.get("better")))
+    return Table("Tail scores", columns, tuple(cells))
+
+
+def _interval(ends: Sequence[float]) -> Interval:
+    return Interval(ends[0], ends[1], ends[2], 0.95)
+
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app.command()(main)
+
+if __name__ == "__main__":
+    app(prog_name="python -m train.evaluate")

@@ -1,0 +1,282 @@
+"""The search of a network's weights by CMA-ES, generation by generation, and what is kept to go on with it.
+
+Source: N. Hansen, The CMA Evolution Strategy: A Tutorial (2016), as in the library `cmaes`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from cmaes import CMA
+from numpy.typing import NDArray
+
+from queue_env.distributions.checks import refuse
+from queue_env.network import Network, network_policy
+from queue_env.scenarios import Scenario, scenario
+from train.objective import make_objective
+
+__all__ = ["REFERENCES", "Generation", "Search", "Task"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+REFERENCES = ("srpt", "dynasplit", "backlog-split")
+STATE = (
+    "anchor_size",
+    "anchor_remaining",
+    "anchor_age",
+    "next_remaining",
+    "next_age",
+    "least_remaining",
+    "others_work",
+    "crowd",
+)
+MODEL = ("servers", "load", "spare")  # seen where they differ between scenarios
+
+VALIDATION = 8  # replications on the same seeds in every generation
+FRESH = 32  # replications at the end, on seeds that had no part in the search
+SIGMA, HIDDEN_SIGMA = 0.5, 0.3  # the first step size, without and with hidden layers
+_INPUT_SCALE = 0.5  # of weights that features are multiplied with, which go up to about ten
+_KAPPA = 0.3  # of the first network, which is near backlog-split(n-1, kappa)
+_SLOPE, _HIDDEN_SLOPE, _STEEP = 3.0, 1.5, 4.0  # of its switch: without a hidden layer, in it, and after it
+_OWN = 7919  # beside the seed, so that no seed of another command gives the same random numbers
+_CHECK, _FINAL, _SEARCH, _CMA = range(4)  # spawn keys of the seeds
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is searched, and with how much work. The result is a function of it.
+
+    Attributes:
+        scenarios: names of the scenarios; one network is for all of them.
+        hidden: widths of the hidden layers.
+        population: candidates of a generation.
+        replications: of each candidate on each scenario.
+        seed: of all random numbers.
+    """
+
+    scenarios: tuple[str, ...]
+    hidden: tuple[int, ...]
+    population: int
+    replications: int
+    seed: int
+
+    @property
+    def models(self) -> tuple[Scenario, ...]:
+        """The scenarios."""
+        return tuple(scenario(name) for name in self.scenarios)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """What the network sees."""
+        seen = {"servers": "servers", "load": "load", "spare": "spare"}
+        differ = [name for name in MODEL if len({getattr(model, seen[name]) for model in self.models}) > 1]
+        return (*STATE, *differ)
+
+    @property
+    def scales(self) -> FloatArray:
+        """What the coordinates of the search are multiplied with to be weights, shape (weights,)."""
+        widths = (len(self.features), *self.hidden, 1)
+        parts = [np.ones((outputs, inputs + 1)) for inputs, outputs in pairwise(widths)]
+        parts[0][:, 1:] = _INPUT_SCALE
+        return np.concatenate([part.ravel() for part in parts])
+
+    @property
+    def start(self) -> FloatArray:
+        """Where the search begins, in its coordinates, shape (weights,).
+
+        A logistic rule begins near backlog-split(n-1, 0.3), for n-1 servers are left to the others. With two numbers in
+        every hidden layer, the anchor also has its server where less remains of it than of the next job, as under srpt;
+        each has one of the numbers.
+        """
+        widths = (len(self.features), *self.hidden, 1)
+        parts = [np.zeros((outputs, inputs + 1)) for inputs, outputs in pairwise(widths)]
+        either = min(self.hidden, default=1) >= 2
+        slope = _HIDDEN_SLOPE if self.hidden else _SLOPE
+        parts[0][0, 0] = slope * np.mean([np.log(max(model.servers - 1, 1)) for model in self.models])
+        parts[0][0, 1 + self.features.index("anchor_size")] = _KAPPA * slope
+        parts[0][0, 1 + self.features.index("others_work")] = -slope
+        if either:
+            parts[0][1, 1 + self.features.index("anchor_remaining")] = -slope
+            parts[0][1, 1 + self.features.index("next_remaining")] = slope
+        for part in parts[1:]:
+            for unit in range(1 + either):
+                part[min(unit, len(part) - 1), 1 + unit] = 1.0
+        if self.hidden:
+            parts[-1] *= _STEEP
+            parts[-1][0, 0] = (_STEEP - 1.0) * either
+        return np.asarray(np.concatenate([part.ravel() for part in parts]) / self.scales)
+
+    def network(self, coordinates: FloatArray) -> Network:
+        """Return the network of a point."""
+        return Network.from_vector(self.features, self.hidden, coordinates * self.scales)
+
+    def seeds(self, *key: int, count: int) -> list[np.random.SeedSequence]:
+        """Return seeds of one use, which `queue_env.score` has under no seed."""
+        return np.random.SeedSequence([self.seed, _OWN], spawn_key=key).spawn(count)
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One generation.
+
+    Attributes:
+        number: from 1.
+        values: of the candidates, smaller is better: the score, or the mean over scenarios of the score over srpt's.
+        validation: the value of the mean of the distribution, on the same seeds in every generation.
+        sigma: step size.
+        point: the mean of the distribution.
+    """
+
+    number: int
+    values: tuple[float, ...]
+    validation: float
+    sigma: float
+    point: FloatArray = field(repr=False)
+
+
+class Search:
+    """A search that is under way.
+
+    Args:
+        task: what is searched.
+        pool: on which replications run; the result does not depend on how many at once.
+        file: where it is kept after every generation.
+        resume: whether to go on from the file.
+
+    Attributes:
+        generations: those that there are.
+        references: values of the reference policies on the seeds of the validation.
+
+    Raises:
+        ValueError: there is no decomposition for a scenario, the file is there and not to be resumed, or is of another
+            search.
+    """
+
+    def __init__(self, task: Task, pool: ThreadPoolExecutor, file: Path, *, resume: bool = False) -> None:
+        self.task, self._pool, self._file = task, pool, file
+        kept = self._read(resume)
+        self._objectives = [make_objective(model) for model in task.models]
+        if kept is None:
+            self._scales, self.references = self._measure_references()
+        else:
+            self._scales, self.references = np.array(kept["scales"]), kept["references"]
+        seed = int(task.seeds(_CMA, count=1)[0].generate_state(1)[0])
+        sigma = HIDDEN_SIGMA if task.hidden else SIGMA
+        self._cma = CMA(task.start, sigma, seed=seed, population_size=task.population)
+        self.generations: list[Generation] = []
+        for values, validation in kept["history"] if kept else ():
+            self._cma.tell(list(zip(self._ask(), values, strict=True)))
+            self._note(values, validation)
+
+    @property
+    def best(self) -> Generation:
+        """The generation of the least value on the seeds of the validation."""
+        return min(self.generations, key=lambda generation: generation.validation)
+
+    def steps(self, generations: int) -> int:
+        """Return the replications that are still to make for so many generations and the last evaluation."""
+        each = self.task.population * self.task.replications + VALIDATION
+        later = max(generations - len(self.generations), 0)
+        return (later * each + FRESH * (1 + len(REFERENCES))) * len(self._objectives)
+
+    def run(self, generations: int, advance: Callable[[], None]) -> Iterator[Generation]:
+        """Go on until there are so many generations; yield each when it is kept.
+
+        Args:
+            generations: in all.
+            advance: called after each replication.
+        """
+        task = self.task
+        while len(self.generations) < generations:
+            points = self._ask()
+            seeds = task.seeds(_SEARCH, len(self.generations), count=task.replications)
+            values = self._values(points, seeds, advance).tolist()
+            self._cma.tell(list(zip(points, values, strict=True)))
+            check = task.seeds(_CHECK, count=VALIDATION)
+            validation = float(self._values([self._cma.mean], check, advance)[0])
+            self._note(values, validation)
+            self._write()
+            yield self.generations[-1]
+
+    def final(self, advance: Callable[[], None]) -> dict[str, dict[str, FloatArray]]:
+        """Evaluate the best once more, and the references, on fresh seeds.
+
+        Returns:
+            For each scenario and each policy, "learned" first, the scores by replication, shape (FRESH,).
+        """
+        seeds = self.task.seeds(_FINAL, count=FRESH)
+        learned = network_policy(self.task.network(self.best.point), name="learned")
+        policies = {"learned": learned, **{name: name for name in REFERENCES}}
+        found = {}
+        for objective in self._objectives:
+            scores = objective.estimates(list(policies.values()), seeds, self._pool, advance)
+            found[objective.model.name] = dict(zip(policies, scores, strict=True))
+        return found
+
+    # ---- values ----------------------------------------------------------------------------------
+
+    def _ask(self) -> list[FloatArray]:
+        return [self._cma.ask() for _ in range(self.task.population)]
+
+    def _note(self, values: Sequence[float], validation: float) -> None:
+        number, point = len(self.generations) + 1, self._cma.mean.copy()
+        self.generations.append(Generation(number, tuple(values), validation, float(self._cma._sigma), point))
+
+    def _values(
+        self, points: Sequence[FloatArray], seeds: Sequence[np.random.SeedSequence], advance: Callable[[], None]
+    ) -> FloatArray:
+        """Return the values of points, shape (points,)."""
+        policies = [network_policy(self.task.network(point), name="learned") for point in points]
+        return self._combined(policies, seeds, advance) @ (1 / self._scales) / len(self._objectives)
+
+    def _combined(self, policies: Sequence[Any], seeds: Sequence[Any], advance: Callable[[], None]) -> FloatArray:
+        """Return the scores of policies, shape (policies, scenarios)."""
+        parts = [made.estimates(policies, seeds, self._pool, advance).mean(axis=1) for made in self._objectives]
+        return np.column_stack(parts)
+
+    def _measure_references(self) -> tuple[FloatArray, dict[str, float]]:
+        seeds = self.task.seeds(_CHECK, count=VALIDATION)
+        scores = self._combined(REFERENCES, seeds, lambda: None)
+        scales = scores[0] if len(self._objectives) > 1 else np.ones(1)
+        values = scores @ (1 / scales) / len(self._objectives)
+        return scales, dict(zip(REFERENCES, values.tolist(), strict=True))
+
+    # ---- what is kept ----------------------------------------------------------------------------
+
+    def _identity(self) -> dict[str, Any]:
+        scenarios = [model.to_dict() for model in self.task.models]
+        return json.loads(json.dumps({**asdict(self.task), "scenarios": scenarios}))  # type: ignore[no-any-return]
+
+    def _read(self, resume: bool) -> Mapping[str, Any] | None:
+        if not resume:
+            if self._file.exists():
+                refuse("train.es", "--resume", f"given, or {str(self._file)!r} moved away, for it is there", resume)
+            return None
+        try:
+            kept = json.loads(self._file.read_text(encoding="utf-8"))
+            identity = kept["task"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"train.es: {str(self._file)!r} is no search to resume: {error}") from error
+        for name, value in self._identity().items():
+            if identity.get(name) != value:
+                refuse("train.es", name, f"{identity.get(name)}, that of the search in {str(self._file)!r}", value)
+        return dict(kept)
+
+    def _write(self) -> None:
+        document = {
+            "task": self._identity(),
+            "scales": self._scales.tolist(),
+            "references": self.references,
+            "history": [[generation.values, generation.validation] for generation in self.generations],
+        }
+        beside = self._file.with_name(self._file.name + ".part")
+        beside.write_text(json.dumps(document), encoding="utf-8")
+        os.replace(beside, self._file)
