@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Any, TypeAlias
 
 from queue_env.kernel import layout
-from queue_env.network import network_file, network_policy, read_network
+from queue_env.network import network_file, network_policy, read_network, shipped_networks
 from queue_env.user_policies import UserPolicy
 
 PAPER_D = "Li, Harchol-Balter, Scheller-Wolf, DynaSPLIT (2026)"
@@ -217,13 +217,17 @@ def parse_policy(spec: OnePolicy) -> Policy:
     if name not in POLICIES:
         close = get_close_matches(name, POLICIES, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
-        raise ValueError(f"policy={name!r} is not known; {hint}allowed: {', '.join(POLICIES)}")
+        raise ValueError(f"policy={name!r} is not known; {hint}allowed: {', '.join(_allowed_names())}")
     known = {parameter.name: parameter for parameter in POLICIES[name].parameters}
     for key in given:
         if key not in known:
             allowed = ", ".join(known) or "none"
             raise ValueError(f"{name}: parameter {key!r} is not known, allowed: {allowed}")
     return Policy(name, {key: known[key].read(name, value) for key, value in given.items()})
+
+
+def _allowed_names() -> list[str]:
+    return [*POLICIES, *shipped_networks(), "learned:FILE.json"]
 
 
 def _split(spec: Any) -> tuple[str, dict[str, Any]]:

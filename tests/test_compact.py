@@ -49,7 +49,7 @@ def run(setting: Setting, clock: str | None, jobs: Chunk, slots: tuple[int, ...]
 @pytest.mark.parametrize("clock", [None, *CLOCKS])
 @pytest.mark.parametrize("policy", [*POLICIES, "own"])
 def test_other_slots_change_nothing(policy: str, clock: str | None) -> None:
-    given = allocation_policy(fair_shares) if policy == "own" else parse_policy(policy)
+    given = parse_policy(allocation_policy(fair_shares) if policy == "own" else policy)
     setting = set_up(given, SERVERS, SPARE, law({"law": "pareto", "alpha": 1.5, "mean": 1.0}))
     jobs = crowds(np.random.default_rng(POLICIES.index(policy) if policy != "own" else 99))
     plain, _ = run(setting, clock, jobs)

@@ -10,6 +10,7 @@ import pytest
 from made_scores import made_score
 from test_cli import run_json
 
+from queue_env import score_all
 from queue_env.scenarios import scenario
 from queue_env.scoring.agent_blocks import AgentPolicy
 from queue_env.scoring.named_policies import check_policies, load_policy, stable_policies
@@ -111,6 +112,21 @@ def test_models_that_were_saved(arguments: dict[str, Any], tmp_path: Path, capsy
     assert capsys.readouterr().err.startswith(f"note: {path} holds pickles, which can run any code")
     with pytest.raises(ValueError, match=r"which no environment of high-load-10 \(10 servers\) does by its defaults"):
         load_policy(f"a2c:{path}", scenario("high-load-10"))
+
+
+@pytest.mark.parametrize("knowledge", ["known", "unknown"])
+def test_a_saved_model_whose_action_is_threshold(knowledge: str, tmp_path: Path) -> None:
+    sb3 = pytest.importorskip("stable_baselines3", reason="Stable-Baselines3 is not installed")
+    from queue_env import QueueEnv
+
+    arguments = {"action": "threshold", "size_knowledge": knowledge, "symmetric_actions": True}
+    path = tmp_path / "model.zip"
+    sb3.A2C("MlpPolicy", QueueEnv("impatient-100", **arguments)).save(path)
+    policy = load_policy(f"a2c:{path}", scenario("impatient-100"))
+    assert isinstance(policy, AgentPolicy)
+    assert policy.arguments == arguments
+    (row,) = score_all([policy], "impatient-100", plain_jobs=2000)
+    assert 0 < row.plain.abandoned < 2000
 
 
 def test_rules_and_other_algorithms(tmp_path: Path) -> None:

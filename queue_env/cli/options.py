@@ -135,7 +135,8 @@ MostJobs: TypeAlias = Annotated[
     str,
     typer.Option(
         metavar="COUNT",
-        help="Jobs that may be simulated for the tail of each policy, in place of the wanted precision.",
+        help="Jobs that may be simulated for the tail of each policy, in place of the wanted precision; about 10⁸, "
+        "which the pilot and the first replications take, are made in any case.",
         rich_help_panel=_RUN,
     ),
 ]

@@ -176,7 +176,7 @@ def _arguments_by_spaces(text: str, agent: Any, model: Scenario) -> dict[str, An
         if env.observation_space == agent.observation_space and env.action_space == agent.action_space:
             return arguments
     shown = f"{_shape(agent.observation_space)} to {_shape(agent.action_space)}"
-    kinds = "action anchor or rule with any observation, or allocation with flat or dict"
+    kinds = "action anchor or rule with any observation, allocation with flat or dict, or threshold with summary"
     raise ValueError(
         f"policy={text!r} maps {shown}, which no environment of {model.name} ({model.servers} servers) does by its "
         f"defaults; allowed: an agent trained with {kinds}, or one with env_arguments"
@@ -190,6 +190,9 @@ def _candidates() -> Iterator[dict[str, Any]]:
                 continue  # it names rows of the table, which that view has not
             for symmetric in (False, True) if action != "rule" else (False,):
                 yield {"action": action, "observation": observation, "symmetric_actions": symmetric}
+    for knowledge in ("known", "unknown"):
+        for symmetric in (False, True):
+            yield {"action": "threshold", "size_knowledge": knowledge, "symmetric_actions": symmetric}
 
 
 def _shape(space: Any) -> str:

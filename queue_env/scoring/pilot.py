@@ -33,6 +33,7 @@ _JOBS = 30_000  # expected of each class in each of them
 _MOST_IN_PILOT = 64  # runs of a class
 _SHARES = (0.03, 0.05, 0.08, 0.12)  # of the runs of a replication, which those of the later parts have
 _BUDGET, _MOST_JOBS = 0.1, 5e7  # of the jobs that may be simulated, and jobs, at most for each part
+_ENOUGH_SPENT = 0.3  # of the jobs that may be simulated, after which no further part comes
 _FEW, _MORE, _NEAR = 6, 16, 4  # runs for the mean of a class, runs for its variance, and classes beside it at most
 _WILDEST = 4.0  # squared coefficient of variation believed of sizes that few runs have had
 _FAR = 1.5  # times as large as those that have had runs
@@ -162,21 +163,25 @@ def plan_runs(
         spent += jobs_of(found)
         seen = Seen.of(found)
         planned = allocate_runs(seen, replicator, wanted)
-        choices.append((PLANNED * expected_work(planned, seen, replicator), level, counts, seen, planned))
+        choices.append(
+            (PLANNED * expected_work(planned, seen, replicator), level, counts, seen, planned, found[0].plain)
+        )
     if not choices:
         assert error is not None
         raise error
-    work, level, counts, seen, planned = min(choices, key=lambda choice: choice[0])
+    work, level, counts, seen, planned, plain = min(choices, key=lambda choice: choice[0])
     replicator, most = make(level), min(_BUDGET * most_jobs, _MOST_JOBS)
     one_each = 1.0 / (len(_SHARES) * _REPLICATIONS)
     one_each *= min(1.0, most / (_REPLICATIONS * one_each * float(replicator.expected_jobs().sum())))
     for share in _SHARES:
+        if spent > _ENOUGH_SPENT * most_jobs:
+            break
         part = counts + min(share, most / max(work, 1.0)) * planned
         later = list(run(replicator, seed.spawn(_REPLICATIONS), np.maximum(part, one_each)))
         spent, seen = spent + jobs_of(later), seen.more(later)
         planned = allocate_runs(seen, replicator, wanted)
         work = PLANNED * expected_work(planned, seen, replicator)
-    return Plan(level, spent, later[0].plain, seen)
+    return Plan(level, spent, plain, seen)
 
 
 def _even_counts(replicator: Replicator, most_jobs: float) -> FloatArray:
@@ -202,6 +207,8 @@ def allocate_runs(seen: Seen, replicator: Replicator, wanted: FloatArray, most_j
     counts = min(choices, key=lambda counts: float(counts @ moments.jobs))
     least = _LEAST_SHARE * float(counts @ moments.jobs) / moments.jobs
     counts = np.maximum(counts, np.minimum(least, _ENOUGH))
+    if not counts.any():  # nothing has been seen above any time
+        counts = _JOBS / moments.jobs
     return np.asarray(counts * min(1.0, most_jobs / float(counts @ moments.jobs)))
 
 

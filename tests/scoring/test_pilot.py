@@ -13,6 +13,7 @@ from scipy import optimize
 
 from queue_env import law
 from queue_env.scoring import pilot
+from queue_env.scoring.blocks import Replication
 from queue_env.scoring.strata import Strata
 
 Floats = NDArray[np.float64]
@@ -74,3 +75,28 @@ def test_the_variance_of_a_replication_is_foreseen(counts: list[float]) -> None:
     squares = (sums - STRATA.probabilities @ found.mean) ** 2
     assert np.all(abs(sums.mean(axis=0) - STRATA.probabilities @ found.mean) <= Z * np.sqrt(foreseen / repetitions))
     assert np.all(abs(squares.mean(axis=0) - foreseen) <= Z * squares.std(axis=0) / np.sqrt(repetitions))
+
+
+class Nothing:
+    """Runs of four classes that have found nothing above any time."""
+
+    level = 2
+    probabilities = np.array([0.5, 0.4, 0.09, 0.01])
+    sizes = np.array([1.0, 2.0, 10.0, 100.0])
+
+    def expected_jobs(self) -> Floats:
+        return 2.0 * self.sizes
+
+    def check(self) -> None:
+        raise NotImplementedError
+
+    def replicate(self, seed: np.random.SeedSequence, counts: Floats) -> Replication:
+        raise NotImplementedError
+
+
+def test_where_nothing_has_been_seen_all_classes_get_runs() -> None:
+    runs, none = np.full(4, 3), np.zeros((4, 2))
+    seen = pilot.Seen(none, none, 3 * np.array([2, 4, 20, 200]), runs, runs)
+    counts = pilot.allocate_runs(seen, Nothing(), np.array([0.1, 0.1]), most_jobs=1000.0)
+    assert np.all(counts > 0)
+    assert pilot.expected_work(counts, seen, Nothing()) == pytest.approx(1000.0)
