@@ -1,4 +1,4 @@
-"""Networks as policies of the kernel: against the exact simulator, by themselves, and wherever a policy can be named."""
+"""Networks as policies of the kernel: against the exact simulator, by themselves, and wherever one can be named."""
 
 from __future__ import annotations
 
