@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -37,6 +38,8 @@ __all__ = [
 FloatArray: TypeAlias = NDArray[np.float64]
 
 FORMAT, VERSION = "queue-env network", 1
+KEYS = ("format", "version", "features", "widths", "activation", "layers", "training")
+LAYER_KEYS = ("weights", "biases")
 ACTIVATIONS = ("tanh", "relu")  # in the order of the kernel's codes
 MOST_WIDE, MOST_LAYERS = layout.WIDEST, 8
 MOST_WEIGHT = 1e6  # so large that no sum overflows
@@ -98,8 +101,8 @@ class Network:
             refuse("network", "features", allowed, self.features)
         if self.activation not in ACTIVATIONS:
             refuse("network", "activation", " or ".join(ACTIVATIONS), self.activation)
-        weights = tuple(_numbers("weights", part, 2) for part in self.weights)
-        biases = tuple(_numbers("biases", part, 1) for part in self.biases)
+        weights = tuple(_numbers("network", f"weights[{k}]", part, 2) for k, part in enumerate(self.weights))
+        biases = tuple(_numbers("network", f"biases[{k}]", part, 1) for k, part in enumerate(self.biases))
         shapes = [part.shape for part in weights]
         outputs = [len(part) for part in biases]
         inputs = [len(self.features), *outputs[:-1]]
@@ -156,14 +159,22 @@ class Network:
             return np.asarray(1.0 / (1.0 + np.exp(-values[:, 0])))
 
 
-def _numbers(name: str, values: ArrayLike, dimensions: int) -> FloatArray:
+def _numbers(owner: str, name: str, values: ArrayLike, dimensions: int) -> FloatArray:
+    """Return a list of numbers, or one of rows of numbers, as an array of one or two axes."""
     try:
-        array = np.array(values, np.float64)
-    except (TypeError, ValueError):
-        refuse("network", name, "lists of numbers", values)
-    if array.ndim != dimensions or not np.all(np.abs(array) <= MOST_WEIGHT):
-        refuse("network", name, f"arrays of {dimensions} axes, of numbers up to {MOST_WEIGHT:g}", values)
-    return array
+        array = np.array(values, object)  # so that a text or a truth value stays what it is
+    except ValueError:  # arrays of several axes that do not fit together
+        array = np.array(None, object)
+    if array.ndim != dimensions:
+        rows = array.tolist() if array.ndim == 1 and dimensions == 2 else []
+        if rows and all(isinstance(row, list | tuple | np.ndarray) for row in rows):
+            refuse(owner, f"the lengths of the rows of {name}", "equal", [len(row) for row in rows])
+        refuse(owner, name, "a list of numbers" if dimensions == 1 else "a list of rows of numbers", values)
+    for place, value in np.ndenumerate(array):
+        if not isinstance(value, Real) or isinstance(value, bool) or not -MOST_WEIGHT <= value <= MOST_WEIGHT:  # type: ignore[operator]
+            where = name + "".join(f"[{index}]" for index in place)
+            refuse(owner, where, f"a number from -{MOST_WEIGHT:.0f} to {MOST_WEIGHT:.0f}", value)
+    return array.astype(np.float64)
 
 
 # ---- as a policy ---------------------------------------------------------------------------------
@@ -211,9 +222,11 @@ def network_file(text: str) -> Path | None:
         text: ``learned:FILE.json``, or the name of one that comes with the package, such as ``learned-high-load-2``.
 
     Raises:
-        ValueError: it begins like the name of one that comes with the package, and there is none.
+        ValueError: it names no file, or begins like the name of one that comes with the package, and there is none.
     """
     if text.startswith(PREFIX):
+        if not text.removeprefix(PREFIX).strip():
+            raise ValueError(f"policy={text!r} names no file; allowed: {PREFIX}FILE.json")
         return Path(text.removeprefix(PREFIX))
     shipped = shipped_networks()
     if text.startswith(SHIPPED_PREFIX) and text not in shipped:
@@ -237,7 +250,15 @@ def read_network(path: str | Path) -> tuple[Network, dict[str, Any]]:
     Raises:
         ValueError: there is no such file, or it is none of a network; says what is wrong.
     """
-    owner, path = f"network {str(path)!r}", Path(path)
+    owner = f"network {str(path)!r}"
+    try:
+        return _parsed(owner, _document(owner, Path(path)))
+    except RecursionError:
+        raise ValueError(f"{owner}: must be a JSON file that is nested less deep") from None
+
+
+def _document(owner: str, path: Path) -> dict[str, Any]:
+    """Return the object of a file, if it has the format, the version and the keys of a network."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -246,24 +267,45 @@ def read_network(path: str | Path) -> tuple[Network, dict[str, Any]]:
         raise ValueError(f"{owner}: must be a JSON file, but {error}") from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ValueError(f"{owner}: must be an object with the format {FORMAT!r}")
-    if document.get("version") != VERSION:
-        refuse(owner, "version", f"{VERSION}, in which features mean what they mean here", document.get("version"))
+    version = document.get("version")
+    if type(version) is not int or version != VERSION:
+        refuse(owner, "version", f"{VERSION}, in which features mean what they mean here", version)
+    _check_keys(owner, "the file", document, KEYS)
+    return document
+
+
+def _parsed(owner: str, document: Mapping[str, Any]) -> tuple[Network, dict[str, Any]]:
+    features, layers, widths, training = (document[key] for key in ("features", "layers", "widths", "training"))
+    if not isinstance(features, list):
+        refuse(owner, "features", "a list of names", features)
+    if not isinstance(layers, list):
+        refuse(owner, "layers", "a list of objects", layers)
+    if not isinstance(training, dict):
+        refuse(owner, "training", "an object", training)
+    for k, layer in enumerate(layers):
+        _check_keys(owner, f"layers[{k}]", layer, LAYER_KEYS)
+    weights = tuple(_numbers(owner, f"layers[{k}].weights", layer["weights"], 2) for k, layer in enumerate(layers))
+    biases = tuple(_numbers(owner, f"layers[{k}].biases", layer["biases"], 1) for k, layer in enumerate(layers))
     try:
-        layers = document["layers"]
-        network = Network(
-            tuple(document["features"]),
-            tuple(layer["weights"] for layer in layers),
-            tuple(layer["biases"] for layer in layers),
-            document["activation"],
-        )
-        widths, training = list(document["widths"]), dict(document["training"])
-    except KeyError as error:
-        raise ValueError(f"{owner}: {error.args[0]!r} is missing") from error
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{owner}: {error}") from error
-    if widths != list(network.widths):
-        refuse(owner, "widths", f"{list(network.widths)}, those of the layers", widths)
+        network = Network(tuple(features), weights, biases, document["activation"])
+    except ValueError as error:
+        raise ValueError(f"{owner}: {str(error).removeprefix('network: ')}") from error
+    expected = list(network.widths)
+    if widths != expected or any(type(width) is not int for width in widths):
+        refuse(owner, "widths", f"{expected}, those of the layers", widths)
     return network, training
+
+
+def _check_keys(owner: str, name: str, value: object, keys: Sequence[str]) -> None:
+    """Raise a ValueError unless the value is an object that has these keys and no others."""
+    if not isinstance(value, dict):
+        refuse(owner, name, f"an object with {' and '.join(keys)}", value)
+    for key in keys:
+        if key not in value:
+            raise ValueError(f"{owner}: {name}: {key!r} is missing")
+    for key in value:
+        if key not in keys:
+            raise ValueError(f"{owner}: {name}: the key {key!r} is not known, allowed: {', '.join(keys)}")
 
 
 def write_network(path: str | Path, network: Network, training: Mapping[str, Any]) -> None:

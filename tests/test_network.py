@@ -1,4 +1,4 @@
-"""Networks as policies of the kernel: against the exact simulator and by themselves; their files."""
+"""Networks as policies of the kernel: against the exact simulator, by themselves, and wherever one can be named."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import math
 from fractions import Fraction
 from pathlib import Path
 from time import process_time
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +21,6 @@ from queue_env.network import (
     Network,
     NetworkPolicy,
     network_policy,
-    read_network,
     shipped_networks,
     write_network,
 )
@@ -155,72 +153,6 @@ def test_vectors(hidden: tuple[int, ...], activation: str) -> None:
     for wrong in (network.vector[1:], np.append(network.vector, 0.0)):
         with pytest.raises(ValueError, match=r"network: (vector|weights)|reshape"):
             Network.from_vector(NAMES[:4], hidden, wrong, activation)
-
-
-# ---- files ---------------------------------------------------------------------------------------
-
-
-def test_a_file_gives_the_network_back(tmp_path: Path) -> None:
-    network, path = random_network(3, (4,), "relu"), tmp_path / "net.json"
-    write_network(path, network, {"command": "python -m train.es", "seed": 1})
-    again, training = read_network(path)
-    assert again.parameters == network.parameters
-    assert training == {"command": "python -m train.es", "seed": 1}
-    assert [file.name for file in tmp_path.iterdir()] == ["net.json"]
-    policy = parse_policy(f"learned:{path}")
-    assert policy.label == f"learned:{path}"
-    assert isinstance(policy.user, NetworkPolicy)
-    assert policy.user.training == training
-    from_file, direct = (simulate("high-load-2", p, jobs=5000) for p in (policy, network_policy(network, name="net")))
-    assert from_file.mean_response == direct.mean_response
-
-
-def written(tmp_path: Path, **changes: Any) -> Path:
-    path = tmp_path / "net.json"
-    write_network(path, random_network(3, (2,), features=("load", "crowd")), {})
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-    return path
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"format": "other"}, "must be an object with the format 'queue-env network'"),
-        ({"version": 2}, "version must be 1, in which features mean what they mean here, got 2"),
-        ({"features": ["load", "size"]}, "features must be names among anchor_size, .*, got"),
-        ({"features": ["load", "load"]}, "features must be names among"),
-        ({"features": 3}, "not iterable"),
-        ({"activation": "sin"}, "activation must be tanh or relu, got 'sin'"),
-        ({"widths": [2, 3, 1]}, r"widths must be \[2, 2, 1\], those of the layers, got"),
-        ({"layers": []}, "layers must be 1 to 8 layers of at most 32 numbers, the last of one"),
-        ({"layers": [{"weights": [[1, 2]]}]}, "'biases' is missing"),
-        ({"layers": [{"weights": [[1, "x"]], "biases": [0]}]}, "weights must be lists of numbers"),
-        ({"layers": [{"weights": [[1, 1e9]], "biases": [0]}]}, "weights must be arrays of 2 axes, of numbers up to"),
-        (
-            {"layers": [{"weights": [[1, math.nan]], "biases": [0]}]},
-            "weights must be arrays of 2 axes, of numbers up to",
-        ),
-        ({"layers": [{"weights": [[1, 2, 3]], "biases": [0]}]}, r"weights must be of shapes \[\(1, 2\)\], got"),
-        ({"layers": [{"weights": [[1, 2]] * 2, "biases": [0, 0]}]}, "layers must be 1 to 8"),
-        ({"layers": [{"weights": [[1, 2]] * 33, "biases": [0] * 33}]}, "layers must be 1 to 8"),
-        ({"training": [1]}, "."),
-    ],
-)
-def test_files_that_are_wrong(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
-    path = written(tmp_path, **changes)
-    with pytest.raises(ValueError, match=f"network '{path}': .*{message}"):
-        parse_policy(f"learned:{path}")
-
-
-def test_files_that_are_not_there_or_no_json(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"network 'none.json': cannot be read: No such file"):
-        parse_policy("learned:none.json")
-    with pytest.raises(ValueError, match="cannot be read: Is a directory"):
-        parse_policy(f"learned:{tmp_path}")
-    for content in (b"{", b"\xff\xfe"):
-        (tmp_path / "bad.json").write_bytes(content)
-        with pytest.raises(ValueError, match="must be a JSON file, but"):
-            parse_policy(f"learned:{tmp_path / 'bad.json'}")
 
 
 # ---- those that come with the package ------------------------------------------------------------

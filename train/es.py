@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -21,8 +22,8 @@ from queue_env.cli import options
 from queue_env.cli.app import reporting_errors
 from queue_env.cli.inputs import check_threads, check_writable
 from queue_env.cli.output import json_text, print_tables
-from queue_env.distributions.checks import whole
-from queue_env.network import check_hidden, write_network
+from queue_env.distributions.checks import refuse, whole
+from queue_env.network import MOST_LAYERS, MOST_WIDE, check_hidden, write_network
 from queue_env.report import Table
 from queue_env.tail import Interval, t_interval
 from train.bar import search_bar
@@ -48,7 +49,7 @@ def main(
     ] = "",
     generations: Annotated[int, typer.Option(help="Generations in all, those before a resumption too.")] = 60,
     population: Annotated[
-        int | None, typer.Option(help="Candidates of a generation; 4 + 3 ln(weights) if not given.")
+        int | None, typer.Option(help="Candidates of a generation, at least 4; 4 + 3 ln(weights) if not given.")
     ] = None,
     replications: Annotated[int, typer.Option(help="Replications of each candidate on each scenario.")] = 4,
     seed: Annotated[int, typer.Option(help="Of all random numbers.")] = 0,
@@ -71,10 +72,9 @@ def main(
     whole("train.es", "generations", generations, 1)
     workers = check_threads(threads) or os.cpu_count() or 1
     kept = _search_file(out)
-    for option, directory in (("--out", out.parent), ("--tensorboard", tensorboard)):
-        if directory is not None:
-            check_writable(option, directory)
-            directory.mkdir(parents=True, exist_ok=True)
+    if tensorboard is not None:
+        check_writable("--tensorboard", tensorboard)
+        tensorboard.mkdir(parents=True, exist_ok=True)
     try:
         about = _learn(task, out, kept, resume, generations, workers, tensorboard)
     except KeyboardInterrupt:
@@ -91,11 +91,14 @@ def _task(scenarios: str, hidden: str, population: int | None, replications: int
         from train.search import Task
     except ModuleNotFoundError as error:
         raise ImportError(f"train.es needs {error.name}: install queue-env[train]") from error
-    names = tuple(dict.fromkeys(name.strip() for name in scenarios.split(",")))
+    names = tuple(name.strip() for name in scenarios.split(","))
+    if len(set(names)) < len(names):
+        raise ValueError(f"--scenario must name each scenario once, got {scenarios!r}")
     try:
-        widths = check_hidden("train.es", [int(width) for width in hidden.split(",") if width.strip()])
+        widths = check_hidden("train.es", [int(width) for width in hidden.split(",")] if hidden.strip() else [])
     except ValueError as error:
-        raise ValueError(f"--hidden must be whole numbers from 1 to 32, such as 8 or 8,8, got {hidden!r}") from error
+        allowed = f"at most {MOST_LAYERS - 1} layers, each a whole number from 1 to {MOST_WIDE}, such as 8 or 8,8"
+        raise ValueError(f"--hidden must be {allowed}, got {hidden!r}") from error
     whole("train.es", "replications", replications, 1)
     whole("train.es", "seed", seed, 0)
     task = Task(names, widths, population or 0, replications, seed)
@@ -105,10 +108,21 @@ def _task(scenarios: str, hidden: str, population: int | None, replications: int
 
 
 def _search_file(out: Path) -> Path:
-    """Return where a search is kept whose policy goes to `out`."""
+    """Return where a search is kept whose policy goes to `out`; both can be written, and their directory is there."""
     if out.suffix != ".json":
         raise ValueError(f"--out must be a file whose name ends in .json, got {str(out)!r}")
-    return out.with_suffix(".search")
+    kept = out.with_suffix(".search")
+    try:
+        check_writable("--out", out.parent, "a file in a directory")
+        for file in (out, kept):
+            if file.is_dir():
+                raise ValueError(f"--out must be a file, but {file} is a directory")
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile(prefix=f"{kept.name}.part", dir=out.parent):
+            pass  # permissions do not tell of a read-only disk, nor of a name that is too long
+    except OSError as error:
+        raise ValueError(f"--out must be a file that can be written, got {str(out)!r}: {error.strerror}") from error
+    return kept
 
 
 def _learn(
@@ -127,6 +141,9 @@ def _learn(
         pool = stack.enter_context(ThreadPoolExecutor(threads))
         curves = None if tensorboard is None else Curves(tensorboard)
         search = Search(task, pool, kept, resume=resume)
+        done = len(search.generations)
+        if generations < done:  # the command would be kept beside a policy that it cannot give
+            refuse("train.es", "generations", f"at least {done}, which {str(kept)!r} has already", generations)
         bar = stack.enter_context(search_bar(search.steps(generations), _describe(search)))
         for generation in search.run(generations, bar.advance):
             bar.describe(_describe(search))

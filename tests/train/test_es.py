@@ -198,6 +198,8 @@ def test_an_interrupt_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.Monk
 
 # ---- what is wrong -------------------------------------------------------------------------------
 
+WIDTHS = "at most 7 layers, each a whole number from 1 to 32, such as 8 or 8,8"
+
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
@@ -205,9 +207,12 @@ def test_an_interrupt_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.Monk
         (("--scenario", "high-load-3"), "name must be one of high-load-2"),
         (("--scenario", "light-2"), "of a heavy tail"),
         (("--scenario", "impatient-100"), "patience of the scenario must be None"),
-        (("--hidden", "x"), "--hidden must be whole numbers from 1 to 32, such as 8 or 8,8, got 'x'"),
-        (("--hidden", "33"), "--hidden must be whole numbers from 1 to 32"),
-        (("--hidden", "1,1,1,1,1,1,1,1"), "--hidden must be"),
+        (("--scenario", "high-load-2, high-load-2"), "--scenario must name each scenario once, got 'high-load-2, hi"),
+        (("--hidden", "x"), f"--hidden must be {WIDTHS}, got 'x'"),
+        (("--hidden", "33"), f"--hidden must be {WIDTHS}, got '33'"),
+        (("--hidden", "2,,2"), f"--hidden must be {WIDTHS}, got '2,,2'"),
+        (("--hidden", "2,"), f"--hidden must be {WIDTHS}, got '2,'"),
+        (("--hidden", "1,1,1,1,1,1,1,1"), f"--hidden must be {WIDTHS}, got '1,1,1,1,1,1,1,1'"),
         (("--generations", "0"), "generations must be an integer of at least 1, got 0"),
         (("--population", "3"), "population must be an integer of at least 4, got 3"),
         (("--replications", "0"), "replications must be an integer of at least 1, got 0"),
@@ -229,6 +234,47 @@ def test_files_that_are_wrong(tmp_path: Path) -> None:
     (tmp_path / "policy.search").write_text("{}")
     assert "--resume must be given, or" in run(tmp_path / "policy.json").stderr
     assert "is no search to resume: 'task'" in run(tmp_path / "policy.json", "--resume").stderr
+
+
+def test_a_policy_that_cannot_be_written_is_refused_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work(*_: object, **__: object) -> None:
+        raise AssertionError("work began")
+
+    monkeypatch.setattr(Search, "__init__", work)
+    (tmp_path / "file").write_text("")
+    (tmp_path / "directory.json").mkdir()
+    (tmp_path / "kept.search").mkdir()
+    for out, message in (
+        (tmp_path / "file" / "x.json", f"--out must be a file in a directory, but {tmp_path / 'file'} is a file"),
+        (tmp_path / "directory.json", f"--out must be a file, but {tmp_path / 'directory.json'} is a directory"),
+        (tmp_path / "kept.json", f"--out must be a file, but {tmp_path / 'kept.search'} is a directory"),
+        (tmp_path / ("x" * 245 + ".json"), "--out must be a file that can be written, got '"),
+        (Path("/proc/x.json"), "--out must be a file"),  # root may write there, but for the system's refusal
+    ):
+        done = run(out)
+        assert done.exit_code == 2, done.output
+        assert message in done.stderr
+    assert {file.name for file in tmp_path.iterdir()} == {"file", "directory.json", "kept.search"}
+    assert isinstance(run(tmp_path / "new" / "x.json").exception, AssertionError)
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_fewer_generations_than_are_done_are_refused(tmp_path: Path) -> None:
+    out = tmp_path / "policy.json"
+    assert run(out, "--generations", "2").exit_code == 0
+    before = {file: file.read_bytes() for file in (out, out.with_suffix(".search"))}
+    done = run(out, "--generations", "1", "--resume")
+    assert done.exit_code == 2
+    assert f"generations must be at least 2, which '{out.with_suffix('.search')}' has already, got 1" in done.stderr
+    assert {file: file.read_bytes() for file in before} == before
+    assert sorted(tmp_path.iterdir()) == sorted(before)
+
+
+def test_the_help_says_how_many_candidates_are_allowed() -> None:
+    text = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "200", "NO_COLOR": "1"}).stdout
+    assert "Candidates of a generation, at least 4;" in text
 
 
 def test_only_the_same_search_is_resumed(tmp_path: Path) -> None:
