@@ -33,7 +33,6 @@ _JOBS = 30_000  # expected of each class in each of them
 _MOST_IN_PILOT = 64  # runs of a class
 _SHARES = (0.03, 0.05, 0.08, 0.12)  # of the runs of a replication, which those of the later parts have
 _BUDGET, _MOST_JOBS = 0.1, 5e7  # of the jobs that may be simulated, and jobs, at most for each part
-_ENOUGH_SPENT = 0.3  # of the jobs that may be simulated, after which no further part comes
 _FEW, _MORE, _NEAR = 6, 16, 4  # runs for the mean of a class, runs for its variance, and classes beside it at most
 _WILDEST = 4.0  # squared coefficient of variation believed of sizes that few runs have had
 _FAR = 1.5  # times as large as those that have had runs
@@ -174,8 +173,6 @@ def plan_runs(
     one_each = 1.0 / (len(_SHARES) * _REPLICATIONS)
     one_each *= min(1.0, most / (_REPLICATIONS * one_each * float(replicator.expected_jobs().sum())))
     for share in _SHARES:
-        if spent > _ENOUGH_SPENT * most_jobs:
-            break
         part = counts + min(share, most / max(work, 1.0)) * planned
         later = list(run(replicator, seed.spawn(_REPLICATIONS), np.maximum(part, one_each)))
         spent, seen = spent + jobs_of(later), seen.more(later)
