@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -157,12 +156,6 @@ class System:
             "served_in_window": float(served - system["window_served"]),
             "little_gaps": gap,
         }
-
-    def copy(self) -> System:
-        """Return a system in the same state that goes its own way."""
-        twin = copy.copy(self)
-        twin.memory = layout.Memory(**self.state())
-        return twin
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return a copy of everything, between two chunks: `restore` continues from there bit for bit."""

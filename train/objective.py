@@ -20,7 +20,7 @@ from queue_env.distributions.checks import refuse
 from queue_env.plan import make_plan
 from queue_env.reward import TailCost, tail_cost
 from queue_env.scenarios import Scenario
-from queue_env.scoring.blocks import Blocks, Replication, _Pools, make_replication
+from queue_env.scoring.blocks import Blocks, Pools, Replication, make_replication
 from queue_env.scoring.score import TAIL_RANGE, score_grid
 from queue_env.scoring.strata import Strata, check_decomposable, make_strata
 
@@ -35,7 +35,7 @@ _SNAPSHOTS, _APART, _WARMUP = 384, 400, 30_000  # of a replication, and arrivals
 _WORK = 1e6  # of the runs of a replication, in jobs
 _OVERHEAD = 1000.0  # jobs that take as long as a run does besides its jobs
 _MOST = 0.05  # of the work, for one class
-_FIRST_POOL, _POOL, _COINS = 64, 32_768, 128  # random numbers of a kind that are drawn at once
+_FIRST_POOL = 64  # random numbers of a kind for a run at first: most runs are short
 
 
 class CoupledBlocks(Blocks):
@@ -45,8 +45,7 @@ class CoupledBlocks(Blocks):
         """Make one replication; the arguments are those of `Blocks.replicate`."""
         plain_seed, run_seed, number_seed = copy.deepcopy(seed).spawn(3)
         rng = np.random.default_rng(run_seed)
-        spacing = self.segment // self.snapshots
-        places = self.warmup + spacing * np.arange(self.snapshots) + rng.integers(spacing, size=self.snapshots)
+        places = self._draw_places(rng)
         runs = self.strata.draw_runs(rng, counts, self.snapshots)
         tasks, seeds = self._tasks(runs.sizes), number_seed.spawn(len(runs.sizes))
         above = np.zeros((len(tasks), len(self.times)))
@@ -54,24 +53,9 @@ class CoupledBlocks(Blocks):
         for i, memory in zip(used, self._snapshots(self.scenario.stream(plain_seed), places[used]), strict=True):
             mine = (runs.states == i) & (runs.sizes > memory.system["block_largest"][0])
             for run in np.flatnonzero(mine).tolist():
-                tasks[[run]], above[[run]] = self._run(memory, tasks[[run]], _OwnPools(self.scenario, seeds[run]))
+                pools = Pools(self.scenario, np.random.default_rng(seeds[run]), _FIRST_POOL)
+                tasks[[run]], above[[run]] = self._run(memory, tasks[[run]], pools)
         return make_replication(runs, above @ self.columns, tasks["jobs"], counts, self.warmup + self.segment)
-
-
-class _OwnPools(_Pools):
-    """Random numbers for one run, drawn as it needs them: few at first, for most runs are short."""
-
-    def __init__(self, model: Scenario, seed: Seed) -> None:
-        self._length = _FIRST_POOL
-        super().__init__(model, np.random.default_rng(seed))
-
-    def draw(self) -> None:
-        """Draw new numbers."""
-        self.gaps = self._arrivals.gaps(self._rng, self._length)
-        self.sizes = self._law.sample(self._rng, self._length)
-        self.coins = self._rng.random(max(self._length, _COINS))
-        self._places = {"gap_at": 0, "size_at": 0, "coin_at": 0}
-        self._length = min(8 * self._length, _POOL)
 
 
 @dataclass(frozen=True)

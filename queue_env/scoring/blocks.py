@@ -26,14 +26,14 @@ from queue_env.settings import Setting
 from queue_env.system import System
 from queue_env.workload import Chunk, Stream
 
-__all__ = ["Blocks", "Replication", "above_each", "make_replication"]
+__all__ = ["Blocks", "Pools", "Replication", "above_each", "make_replication"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 
 _LEAST_SLOTS, _SPARE_SLOTS = 16, 2.0  # at least, and times the jobs present
 _TOO_MANY_SLOTS = 4  # times those that would do
-_POOL = 32_768  # numbers drawn at once
+_POOL, _LEAST_COINS = 32_768, 128  # numbers drawn at once
 _CHUNK = 4096  # jobs at most in a stretch of a run
 _PIECE = 32_768  # jobs at most in a piece of the plain run
 _MOST_PRESENT = 2**22
@@ -132,12 +132,11 @@ class Blocks:
         """
         plain_seed, run_seed = copy.deepcopy(seed).spawn(2)  # the same seed gives the same again
         rng = np.random.default_rng(run_seed)
-        spacing = self.segment // self.snapshots
-        places = self.warmup + spacing * np.arange(self.snapshots) + rng.integers(spacing, size=self.snapshots)
+        places = self._draw_places(rng)
         runs = self.strata.draw_runs(rng, counts, self.snapshots)
         tasks = self._tasks(runs.sizes)
         above = np.zeros((len(tasks), len(self.times)))
-        pools = _Pools(self.scenario, rng)
+        pools = Pools(self.scenario, rng)
         for i, memory in enumerate(self._snapshots(self.scenario.stream(plain_seed), places)):
             # Others are not the largest of their block, and count for nothing.
             mine = np.flatnonzero((runs.states == i) & (runs.sizes > memory.system["block_largest"][0]))
@@ -158,6 +157,11 @@ class Blocks:
     def expected_jobs(self) -> FloatArray:
         """A guess of the jobs that a run of each class takes, shape (classes,)."""
         return self.strata.expected_jobs(self.scenario, _FIRST_CUT * float(self.times[-1]))
+
+    def _draw_places(self, rng: np.random.Generator) -> IntArray:
+        """Return before which arrivals of the plain run there are snapshots, shape (snapshots,)."""
+        spacing = self.segment // self.snapshots
+        return self.warmup + spacing * np.arange(self.snapshots) + rng.integers(spacing, size=self.snapshots)
 
     # ---- the plain run -------------------------------------------------------------------------------
 
@@ -231,7 +235,7 @@ class Blocks:
         tasks["most"] = np.minimum(_GENEROUS * busy + _SLACK, 2.0**62)
         return tasks
 
-    def _run(self, memory: Memory, tasks: NDArray[np.void], pools: _Pools) -> tuple[NDArray[np.void], FloatArray]:
+    def _run(self, memory: Memory, tasks: NDArray[np.void], pools: Pools) -> tuple[NDArray[np.void], FloatArray]:
         """Run the tasks of a snapshot; returns them with their numbers of jobs, and `(tasks, times)` jobs above."""
         user = self.setting.policy.user
         drive = drive_point(self.setting.kernel["family"], None if user is None else user.function)
@@ -274,20 +278,27 @@ def _grown(memory: Memory, buffer: FloatArray) -> tuple[Memory, FloatArray]:
     return unpack(larger, like._replace(above=memory.above, periods=memory.periods)), larger
 
 
-class _Pools:
-    """Random numbers for the runs, used up in turn."""
+class Pools:
+    """Random numbers for the runs, used up in turn.
 
-    def __init__(self, model: Scenario, rng: np.random.Generator) -> None:
+    Args:
+        model: the scenario.
+        rng: source of randomness.
+        first: numbers of a kind drawn at first; eight times as many each time they are used up.
+    """
+
+    def __init__(self, model: Scenario, rng: np.random.Generator, first: int = _POOL) -> None:
         self._arrivals, self._law = arrival_process(model.arrivals, model.arrival_rate), model.sizes
-        self._rng = rng
+        self._rng, self._length = rng, first
         self.draw()
 
     def draw(self) -> None:
         """Draw new numbers."""
-        self.gaps = self._arrivals.gaps(self._rng, _POOL)
-        self.sizes = self._law.sample(self._rng, _POOL)
-        self.coins = self._rng.random(_POOL)
+        self.gaps = self._arrivals.gaps(self._rng, self._length)
+        self.sizes = self._law.sample(self._rng, self._length)
+        self.coins = self._rng.random(max(self._length, _LEAST_COINS))
         self._places = {"gap_at": 0, "size_at": 0, "coin_at": 0}
+        self._length = min(8 * self._length, _POOL)
 
     def give(self, work: Work) -> Work:
         """Return the work with the numbers."""

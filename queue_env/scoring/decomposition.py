@@ -18,7 +18,7 @@ from queue_env.checkpoint import Checkpoint
 from queue_env.progress import Advance, job_progress
 from queue_env.scoring import pilot
 from queue_env.scoring.blocks import Replication
-from queue_env.scoring.pilot import Plan, Replicator, Seen, allocate_runs, expected_work, jobs_of, plan_runs
+from queue_env.scoring.pilot import Plan, Replicator, Seen, allocate_runs, jobs_of, plan_runs
 from queue_env.tail import Estimate, jackknife, quotient
 
 __all__ = ["Decomposition", "decompose"]
@@ -165,11 +165,10 @@ def _next_counts(
     unbiased whatever those before it have found, so all have the same weight.
     """
     seen, rest = plan.seen.more(found), max(pilot.PLANNED - len(found), batch)
-    plain = plan.plain
-    most = _USABLE * (most_jobs - plan.spent - jobs_of(found)) / rest - plain
+    most = _USABLE * (most_jobs - plan.spent - jobs_of(found)) / rest - plan.plain
     # Where there is little left, it is for fewer replications, but each has runs worth its plain run.
-    counts = allocate_runs(seen, replicator, wanted, max(most, plain))
-    return counts, rest * (expected_work(counts, seen, replicator) + plain)
+    runs = allocate_runs(seen, replicator, wanted, max(most, plan.plain))
+    return runs.counts, rest * (runs.work + plan.plain)
 
 
 def _affordable(
@@ -177,10 +176,9 @@ def _affordable(
 ) -> bool:
     """Return whether there are jobs left for further replications: for full ones, after those that were planned."""
     left = most_jobs - plan.spent - jobs_of(found)
-    seen = plan.seen.more(found)
     most = left / (pilot.PLANNED - len(found)) if len(found) < pilot.PLANNED else math.inf
-    counts = allocate_runs(seen, replicator, wanted, max(most, plan.plain))
-    return LATER_BATCH * (expected_work(counts, seen, replicator) + plan.plain) <= left
+    runs = allocate_runs(plan.seen.more(found), replicator, wanted, max(most, plan.plain))
+    return LATER_BATCH * (runs.work + plan.plain) <= left
 
 
 def _batch(

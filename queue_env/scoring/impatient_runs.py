@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from queue_env.comparison import Comparison
-from queue_env.distributions import Law
+from queue_env.distributions import Law, law
 from queue_env.distributions.checks import refuse
 from queue_env.progress import Advance, job_progress
 from queue_env.scenarios import Scenario
@@ -102,8 +102,6 @@ class Runs:
 
 def weibull(shape: float) -> Law:
     """The Weibull law of this shape and of mean 1."""
-    from queue_env.distributions import law
-
     return law({"law": "weibull", "shape": shape, "mean": 1.0})
 
 

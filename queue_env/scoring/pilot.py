@@ -14,11 +14,11 @@ from queue_env.scoring.blocks import Replication
 __all__ = [
     "FIRST_BATCH",
     "PLANNED",
+    "Allocation",
     "Plan",
     "Replicator",
     "Seen",
     "allocate_runs",
-    "expected_work",
     "jobs_of",
     "plan_runs",
 ]
@@ -116,6 +116,13 @@ class Plan(NamedTuple):
     seen: Seen
 
 
+class Allocation(NamedTuple):
+    """Runs of each class in a replication, shape (classes,), and the jobs that they are expected to take."""
+
+    counts: FloatArray
+    work: float
+
+
 class _Moments(NamedTuple):
     """Of one run of each class: mean and variance, shape (classes, columns), and its jobs, shape (classes,)."""
 
@@ -162,22 +169,19 @@ def plan_runs(
         spent += jobs_of(found)
         seen = Seen.of(found)
         planned = allocate_runs(seen, replicator, wanted)
-        choices.append(
-            (PLANNED * expected_work(planned, seen, replicator), level, counts, seen, planned, found[0].plain)
-        )
+        choices.append((planned, level, counts, seen, found[0].plain))
     if not choices:
         assert error is not None
         raise error
-    work, level, counts, seen, planned, plain = min(choices, key=lambda choice: choice[0])
+    planned, level, counts, seen, plain = min(choices, key=lambda choice: choice[0].work)
     replicator, most = make(level), min(_BUDGET * most_jobs, _MOST_JOBS)
     one_each = 1.0 / (len(_SHARES) * _REPLICATIONS)
     one_each *= min(1.0, most / (_REPLICATIONS * one_each * float(replicator.expected_jobs().sum())))
     for share in _SHARES:
-        part = counts + min(share, most / max(work, 1.0)) * planned
+        part = counts + min(share, most / max(PLANNED * planned.work, 1.0)) * planned.counts
         later = list(run(replicator, seed.spawn(_REPLICATIONS), np.maximum(part, one_each)))
         spent, seen = spent + jobs_of(later), seen.more(later)
         planned = allocate_runs(seen, replicator, wanted)
-        work = PLANNED * expected_work(planned, seen, replicator)
     return Plan(level, spent, plain, seen)
 
 
@@ -187,7 +191,7 @@ def _even_counts(replicator: Replicator, most_jobs: float) -> FloatArray:
     return np.asarray(counts * min(1.0, _BUDGET * most_jobs / (_REPLICATIONS * float(counts @ jobs))))
 
 
-def allocate_runs(seen: Seen, replicator: Replicator, wanted: FloatArray, most_jobs: float = math.inf) -> FloatArray:
+def allocate_runs(seen: Seen, replicator: Replicator, wanted: FloatArray, most_jobs: float = math.inf) -> Allocation:
     """Return the runs of each class in a replication so that so many of them give the wanted precision.
 
     Where there is but one run in several classes, it should go with the mean of what a run adds, too; how much, is
@@ -206,12 +210,8 @@ def allocate_runs(seen: Seen, replicator: Replicator, wanted: FloatArray, most_j
     counts = np.maximum(counts, np.minimum(least, _ENOUGH))
     if not counts.any():  # nothing has been seen above any time
         counts = _JOBS / moments.jobs
-    return np.asarray(counts * min(1.0, most_jobs / float(counts @ moments.jobs)))
-
-
-def expected_work(counts: FloatArray, seen: Seen, replicator: Replicator) -> float:
-    """Return the jobs that the runs of a replication take."""
-    return float(counts @ _moments(seen, replicator).jobs)
+    counts = np.asarray(counts * min(1.0, most_jobs / float(counts @ moments.jobs)))
+    return Allocation(counts, float(counts @ moments.jobs))
 
 
 def _least_counts(moments: _Moments, probabilities: FloatArray, wanted: FloatArray, spread: float) -> FloatArray:

@@ -6,6 +6,7 @@ correct kernel would fail for a fraction of at most 0.008 of the choices of seed
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -61,12 +62,13 @@ def given_jobs(seed: int, count: int, servers: int) -> Jobs:
 
 
 def just_before(system: System, gap: float) -> Memory:
-    copy = system.copy()
-    state = copy.memory.system
-    state["horizon"] = copy.now + gap
-    copy.drain()
+    twin = copy.copy(system)
+    twin.memory = Memory(**system.state())
+    state = twin.memory.system
+    state["horizon"] = twin.now + gap
+    twin.drain()
     state["horizon"], state["draining"] = np.inf, 0
-    return copy.memory
+    return twin.memory
 
 
 def counted(
