@@ -7,7 +7,6 @@ run, and the difference of their scores is known far better than either.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from queue_env.distributions.checks import refuse
 from queue_env.plan import make_plan
 from queue_env.reward import TailCost, tail_cost
 from queue_env.scenarios import Scenario
-from queue_env.scoring.blocks import Blocks, Pools, Replication, make_replication
+from queue_env.scoring.blocks import Blocks, Pools
 from queue_env.scoring.score import TAIL_RANGE, score_grid
 from queue_env.scoring.strata import Strata, check_decomposable, make_strata
 
@@ -32,30 +31,28 @@ Seed: TypeAlias = np.random.SeedSequence
 UNSTABLE = 1e9  # in place of a score
 _LEVEL = 2  # times the servers, the level of the blocks
 _SNAPSHOTS, _APART, _WARMUP = 384, 400, 30_000  # of a replication, and arrivals between them and before them
-_WORK = 1e6  # of the runs of a replication, in jobs
-_OVERHEAD = 1000.0  # jobs that take as long as a run does besides its jobs
-_MOST = 0.05  # of the work, for one class
-_FIRST_POOL = 64  # random numbers of a kind for a run at first: most runs are short
+_WORK = 4e5  # of the runs of a replication, in jobs
+_OVERHEAD = 30.0  # jobs that take as long as a run does besides its jobs
+_LEAST_SHARE = 1e-3  # of the score, for a class of less than the mean size
+_LARGEST = 25.0  # times c·t at the last time: jobs of more than that are so rare that they add next to nothing
+_POOL = 2**19  # random numbers of a kind that the runs of a replication share
+_CURVE = 100.0  # mean service times, up to which the tail itself is of interest
+
+
+class Cycle(Pools):
+    """Random numbers among which a run can begin anywhere; after the last come the first again."""
+
+    def more(self) -> None:
+        """Begin with the numbers again."""
+        self.places = dict.fromkeys(self.places, 0)
 
 
 class CoupledBlocks(Blocks):
     """Blocks whose runs have random numbers of their own each, so that all policies meet the same jobs in them."""
 
-    def replicate(self, seed: Seed, counts: FloatArray) -> Replication:
-        """Make one replication; the arguments are those of `Blocks.replicate`."""
-        plain_seed, run_seed, number_seed = copy.deepcopy(seed).spawn(3)
-        rng = np.random.default_rng(run_seed)
-        places = self._draw_places(rng)
-        runs = self.strata.draw_runs(rng, counts, self.snapshots)
-        tasks, seeds = self._tasks(runs.sizes), number_seed.spawn(len(runs.sizes))
-        above = np.zeros((len(tasks), len(self.times)))
-        used = np.unique(runs.states)
-        for i, memory in zip(used, self._snapshots(self.scenario.stream(plain_seed), places[used]), strict=True):
-            mine = (runs.states == i) & (runs.sizes > memory.system["block_largest"][0])
-            for run in np.flatnonzero(mine).tolist():
-                pools = Pools(self.scenario, np.random.default_rng(seeds[run]), _FIRST_POOL)
-                tasks[[run]], above[[run]] = self._run(memory, tasks[[run]], pools)
-        return make_replication(runs, above @ self.columns, tasks["jobs"], counts, self.warmup + self.segment)
+    def _pools(self, rng: np.random.Generator, tasks: NDArray[np.void]) -> Pools:
+        tasks["place"] = rng.integers(_POOL, size=len(tasks))
+        return Cycle(self.scenario, rng, _POOL)
 
 
 @dataclass(frozen=True)
@@ -66,7 +63,7 @@ class Objective:
         model: the scenario.
         strata: classes of the injected size.
         times: `(times,)` at which the tail is looked at.
-        columns: `(times, 1)` the score as a function of the tail.
+        columns: `(times, 1 + curve)` the score, and the normalised tail at the first times, as functions of the tail.
         counts: `(classes,)` expected runs of each class in a replication.
     """
 
@@ -85,19 +82,26 @@ class Objective:
             self.model, setting, self.strata, self.times, level, _WARMUP, segment, _SNAPSHOTS, self.columns
         )
 
+    def measure(self, policy: Any, seed: Seed) -> FloatArray:
+        """Return the score, and the normalised tail at times up to 100 mean service times, by one replication.
+
+        Returns:
+            Shape (1 + curve,); `UNSTABLE` where blocks do not end.
+        """
+        try:
+            found = self.blocks(policy).replicate(seed, self.counts)
+        except ValueError:
+            return np.full(self.columns.shape[1], UNSTABLE)
+        return np.asarray(self.strata.probabilities / self.counts @ found.totals)
+
     def estimate(self, policy: Any, seed: Seed) -> float:
         """Return the score by one replication; `UNSTABLE` where blocks do not end."""
-        blocks = self.blocks(policy)
-        try:
-            found = blocks.replicate(seed, self.counts)
-        except ValueError:
-            return UNSTABLE
-        return float(blocks.probabilities @ (found.totals[:, 0] / self.counts))
+        return float(self.measure(policy, seed)[0])
 
-    def estimates(
+    def measures(
         self, policies: Sequence[Any], seeds: Sequence[Seed], pool: ThreadPoolExecutor, advance: Callable[[], None]
     ) -> FloatArray:
-        """Return the scores of policies by a replication for each seed, shape (policies, seeds).
+        """Return what `measure` finds for policies by a replication for each seed, shape (policies, seeds, 1 + curve).
 
         Args:
             policies: as for `simulate`.
@@ -105,7 +109,7 @@ class Objective:
             pool: on which they run.
             advance: called after each.
         """
-        waiting = [pool.submit(self.estimate, policy, seed) for policy in policies for seed in seeds]
+        waiting = [pool.submit(self.measure, policy, seed) for policy in policies for seed in seeds]
         values = []
         try:
             for future in waiting:
@@ -114,7 +118,7 @@ class Objective:
         finally:
             for future in waiting:
                 future.cancel()
-        return np.array(values).reshape(len(policies), len(seeds))
+        return np.array(values).reshape(len(policies), len(seeds), -1)
 
 
 def make_objective(model: Scenario) -> Objective:
@@ -128,19 +132,28 @@ def make_objective(model: Scenario) -> Objective:
     if cost.t1 < TAIL_RANGE[1] * model.sizes.mean:
         refuse("train.es", "sizes of the scenario", "of a heavy tail", model.sizes.spec())
     grid = score_grid(model, cost)
-    strata = make_strata(model.sizes, model.c * float(grid.times[-1]))
+    last = model.c * float(grid.times[-1])
+    strata = _without_the_largest(make_strata(model.sizes, last), _LARGEST * last)
     times = np.concatenate([[0.0], grid.times])
-    return Objective(model, strata, times, grid.columns[:, 1:2], _worth_their_while(model, cost, strata, times))
+    curve = 2 + np.flatnonzero(grid.times <= _CURVE * model.sizes.mean * (1 + 1e-9))
+    columns = grid.columns[:, [1, *curve]]
+    return Objective(model, strata, times, columns, _worth_their_while(model, cost, strata, times))
+
+
+def _without_the_largest(strata: Strata, size: float) -> Strata:
+    """Return the classes up to a size."""
+    return Strata(strata.sizes, strata.tails[: 1 + np.count_nonzero(strata.medians <= size)])
 
 
 def _worth_their_while(model: Scenario, cost: TailCost, strata: Strata, times: FloatArray) -> FloatArray:
     """Return the runs of each class in a replication, shape (classes,).
 
     What a class adds to the score is about its probability times the cost of a job that has its server to itself after
-    one of mean size. Runs of larger sizes differ less among each other, as they are longer, so each class gets work in
-    proportion to what it adds.
+    one of mean size. Runs differ about as much, for what they add, in one class as in another; for this the variance
+    is least, at some work, if the runs of a class are in proportion to what it adds over the root of a run's work.
     """
     work = strata.expected_jobs(model, float(times[-1])) + _OVERHEAD
     share = strata.probabilities * cost.of((strata.medians + model.sizes.mean) / model.c)
-    share = np.minimum(share / share.sum(), _MOST)
-    return np.asarray(_WORK * share / share.sum() / work)
+    least = np.where(strata.medians < model.sizes.mean, _LEAST_SHARE, 0.0)
+    share = np.maximum(share / share.sum(), least)
+    return np.asarray(_WORK * share / np.sqrt(work) / (share @ np.sqrt(work)))

@@ -26,8 +26,10 @@ from train.objective import make_objective
 __all__ = ["REFERENCES", "Generation", "Search", "Task"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
+Advance: TypeAlias = Callable[[], None]
 
 REFERENCES = ("srpt", "dynasplit", "backlog-split")
+GUARDS = ("srpt", "dynasplit")  # the tail is not to be above the worse of them anywhere
 STATE = (
     "anchor_size",
     "anchor_remaining",
@@ -129,7 +131,8 @@ class Generation:
 
     Attributes:
         number: from 1.
-        values: of the candidates, smaller is better: the score, or the mean over scenarios of the score over srpt's.
+        values: of the candidates, smaller is better: the score, or the mean over scenarios of the score over srpt's,
+            each larger by the largest share by which the tail is above that of both srpt and dynasplit anywhere.
         validation: the value of the mean of the distribution, on the same seeds in every generation.
         sigma: step size.
         point: the mean of the distribution.
@@ -164,6 +167,8 @@ class Search:
         self.task, self._pool, self._file = task, pool, file
         kept = self._read(resume)
         self._objectives = [make_objective(model) for model in task.models]
+        self._check = task.seeds(_CHECK, count=VALIDATION)
+        self._check_guards = self._guards(self._check, lambda: None)
         if kept is None:
             self._scales, self.references = self._measure_references()
         else:
@@ -183,11 +188,11 @@ class Search:
 
     def steps(self, generations: int) -> int:
         """Return the replications that are still to make for so many generations and the last evaluation."""
-        each = self.task.population * self.task.replications + VALIDATION
+        each = (self.task.population + len(GUARDS)) * self.task.replications + VALIDATION
         later = max(generations - len(self.generations), 0)
         return (later * each + FRESH * (1 + len(REFERENCES))) * len(self._objectives)
 
-    def run(self, generations: int, advance: Callable[[], None]) -> Iterator[Generation]:
+    def run(self, generations: int, advance: Advance) -> Iterator[Generation]:
         """Go on until there are so many generations; yield each when it is kept.
 
         Args:
@@ -198,15 +203,14 @@ class Search:
         while len(self.generations) < generations:
             points = self._ask()
             seeds = task.seeds(_SEARCH, len(self.generations), count=task.replications)
-            values = self._values(points, seeds, advance).tolist()
+            values = self._values(points, seeds, self._guards(seeds, advance), advance).tolist()
             self._cma.tell(list(zip(points, values, strict=True)))
-            check = task.seeds(_CHECK, count=VALIDATION)
-            validation = float(self._values([self._cma.mean], check, advance)[0])
+            validation = float(self._values([self._cma.mean], self._check, self._check_guards, advance)[0])
             self._note(values, validation)
             self._write()
             yield self.generations[-1]
 
-    def final(self, advance: Callable[[], None]) -> dict[str, dict[str, FloatArray]]:
+    def final(self, advance: Advance) -> dict[str, dict[str, FloatArray]]:
         """Evaluate the best once more, and the references, on fresh seeds.
 
         Returns:
@@ -217,7 +221,7 @@ class Search:
         policies = {"learned": learned, **{name: name for name in REFERENCES}}
         found = {}
         for objective in self._objectives:
-            scores = objective.estimates(list(policies.values()), seeds, self._pool, advance)
+            scores = objective.measures(list(policies.values()), seeds, self._pool, advance)[:, :, 0]
             found[objective.model.name] = dict(zip(policies, scores, strict=True))
         return found
 
@@ -231,23 +235,36 @@ class Search:
         self.generations.append(Generation(number, tuple(values), validation, float(self._cma._sigma), point))
 
     def _values(
-        self, points: Sequence[FloatArray], seeds: Sequence[np.random.SeedSequence], advance: Callable[[], None]
+        self, points: Sequence[FloatArray], seeds: Sequence[Any], guards: Sequence[FloatArray], advance: Advance
     ) -> FloatArray:
         """Return the values of points, shape (points,)."""
         policies = [network_policy(self.task.network(point), name="learned") for point in points]
-        return self._combined(policies, seeds, advance) @ (1 / self._scales) / len(self._objectives)
+        return self._combined(self._guarded(policies, seeds, guards, advance), self._scales)
 
-    def _combined(self, policies: Sequence[Any], seeds: Sequence[Any], advance: Callable[[], None]) -> FloatArray:
-        """Return the scores of policies, shape (policies, scenarios)."""
-        parts = [made.estimates(policies, seeds, self._pool, advance).mean(axis=1) for made in self._objectives]
-        return np.column_stack(parts)
+    def _guarded(
+        self, policies: Sequence[Any], seeds: Sequence[Any], guards: Sequence[FloatArray], advance: Advance
+    ) -> FloatArray:
+        """Return the scores of policies, each larger by what its tail exceeds the guard by, (policies, scenarios)."""
+        columns = []
+        for objective, guard in zip(self._objectives, guards, strict=True):
+            found = objective.measures(policies, seeds, self._pool, advance).mean(axis=1)
+            excess = np.max(found[:, 1:] / guard, axis=1) - 1
+            columns.append(found[:, 0] * (1 + np.maximum(excess, 0.0)))
+        return np.column_stack(columns)
+
+    def _guards(self, seeds: Sequence[Any], advance: Advance) -> list[FloatArray]:
+        """Return for each scenario the normalised tail of the worse guard, shape (curve,)."""
+        found = [made.measures(GUARDS, seeds, self._pool, advance) for made in self._objectives]
+        return [part.mean(axis=1)[:, 1:].max(axis=0) for part in found]
 
     def _measure_references(self) -> tuple[FloatArray, dict[str, float]]:
-        seeds = self.task.seeds(_CHECK, count=VALIDATION)
-        scores = self._combined(REFERENCES, seeds, lambda: None)
+        scores = self._guarded(REFERENCES, self._check, self._check_guards, lambda: None)
         scales = scores[0] if len(self._objectives) > 1 else np.ones(1)
-        values = scores @ (1 / scales) / len(self._objectives)
-        return scales, dict(zip(REFERENCES, values.tolist(), strict=True))
+        return scales, dict(zip(REFERENCES, self._combined(scores, scales).tolist(), strict=True))
+
+    @staticmethod
+    def _combined(scores: FloatArray, scales: FloatArray) -> FloatArray:
+        return np.asarray(scores @ (1 / scales) / scores.shape[1])
 
     # ---- what is kept ----------------------------------------------------------------------------
 

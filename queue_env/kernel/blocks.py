@@ -48,9 +48,10 @@ DYING = 3  # in the block, but no more jobs are taken up
 AFTERWARDS = 4  # the block is over, some of its jobs are there
 
 ENDLESS = 2**62
+GO_ON = -1  # with the numbers that the task before has left
 FIRST_CHUNK = 16  # jobs; each chunk of a task is twice as long as the one before, for most blocks are short
 
-TASK = record_type("size first_cut", "most jobs")
+TASK = record_type("size first_cut", "most jobs place")
 DRIVE = record_type("injected cut", "task stage length begun gap_at size_at coin_at used_up")
 
 
@@ -60,8 +61,9 @@ class Work(NamedTuple):
     Attributes:
         buffer: `(k,)` all of the memory that a snapshot holds, in one piece.
         snapshot: `(k,)` the state just before the arrival of the injected job.
-        tasks: `(tasks,)` of `TASK`: the size of that job, how long after it the first cut may come, and the most jobs
-            a run may take; the result is the number of jobs.
+        tasks: `(tasks,)` of `TASK`: the size of that job, how long after it the first cut may come, the most jobs a
+            run may take, and the place in the pools where its random numbers begin, or `GO_ON`; the result is the
+            number of jobs.
         found: `(tasks, times + 1)` counted jobs by how many marks their response time is above, weighted.
         drive: `(1,)` of `DRIVE`, where the work is.
         gap_pool, size_pool, coin_pool: random numbers to use up, the coins uniform.
@@ -118,6 +120,11 @@ def put_back(s: Record, d: Record, w: Work) -> None:
     w.sizes[0] = w.tasks[d["task"]]["size"]
     s["next"] = 0
     s["fresh"] = 1
+    place = w.tasks[d["task"]]["place"]
+    if place != GO_ON:
+        d["gap_at"] = place
+        d["size_at"] = place
+        d["coin_at"] = place
     d["length"] = 1
     d["used_up"] = 0
     d["begun"] = s["arrived"]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queue_env.arrivals import arrival_process
-from queue_env.kernel.blocks import ENDLESS, FINISHED, NEED_NUMBERS, SHRINK, TASK, TOO_LONG, Work
+from queue_env.kernel.blocks import ENDLESS, FINISHED, GO_ON, NEED_NUMBERS, SHRINK, TASK, TOO_LONG, Work
 from queue_env.kernel.compact import compact
 from queue_env.kernel.entry_points import drive_point
 from queue_env.kernel.layout import GROW, RATES, Memory, allocate
@@ -33,7 +33,7 @@ IntArray: TypeAlias = NDArray[np.int64]
 
 _LEAST_SLOTS, _SPARE_SLOTS = 16, 2.0  # at least, and times the jobs present
 _TOO_MANY_SLOTS = 4  # times those that would do
-_POOL, _LEAST_COINS = 32_768, 128  # numbers drawn at once
+_POOL = 32_768  # random numbers drawn at once
 _CHUNK = 4096  # jobs at most in a stretch of a run
 _PIECE = 32_768  # jobs at most in a piece of the plain run
 _MOST_PRESENT = 2**22
@@ -136,7 +136,7 @@ class Blocks:
         runs = self.strata.draw_runs(rng, counts, self.snapshots)
         tasks = self._tasks(runs.sizes)
         above = np.zeros((len(tasks), len(self.times)))
-        pools = Pools(self.scenario, rng)
+        pools = self._pools(rng, tasks)
         for i, memory in enumerate(self._snapshots(self.scenario.stream(plain_seed), places)):
             # Others are not the largest of their block, and count for nothing.
             mine = np.flatnonzero((runs.states == i) & (runs.sizes > memory.system["block_largest"][0]))
@@ -227,9 +227,13 @@ class Blocks:
 
     # ---- the runs ------------------------------------------------------------------------------------
 
+    def _pools(self, rng: np.random.Generator, tasks: NDArray[np.void]) -> Pools:
+        """Return the random numbers of the tasks; each goes on with those that the one before has left."""
+        return Pools(self.scenario, rng)
+
     def _tasks(self, sizes: FloatArray) -> NDArray[np.void]:
         tasks = np.zeros(len(sizes), TASK)
-        tasks["size"] = sizes
+        tasks["size"], tasks["place"] = sizes, GO_ON
         tasks["first_cut"] = _FIRST_CUT * self.times[-1]
         busy = self.scenario.arrival_rate * sizes / min(self.scenario.spare, 1.0)
         tasks["most"] = np.minimum(_GENEROUS * busy + _SLACK, 2.0**62)
@@ -251,7 +255,7 @@ class Blocks:
             elif status == SHRINK:
                 memory, work = base, work._replace(buffer=own)
             elif status == NEED_NUMBERS:
-                pools.draw()
+                pools.more()
                 work = pools.give(work)
             else:
                 self._refuse(status, work)
@@ -284,28 +288,30 @@ class Pools:
     Args:
         model: the scenario.
         rng: source of randomness.
-        first: numbers of a kind drawn at first; eight times as many each time they are used up.
+        length: numbers of a kind that are drawn at once.
     """
 
-    def __init__(self, model: Scenario, rng: np.random.Generator, first: int = _POOL) -> None:
+    def __init__(self, model: Scenario, rng: np.random.Generator, length: int = _POOL) -> None:
         self._arrivals, self._law = arrival_process(model.arrivals, model.arrival_rate), model.sizes
-        self._rng, self._length = rng, first
-        self.draw()
+        self._rng, self._length = rng, length
+        self._draw()
 
-    def draw(self) -> None:
-        """Draw new numbers."""
+    def more(self) -> None:
+        """Draw new numbers, for those that there are have been used up."""
+        self._draw()
+
+    def _draw(self) -> None:
         self.gaps = self._arrivals.gaps(self._rng, self._length)
         self.sizes = self._law.sample(self._rng, self._length)
-        self.coins = self._rng.random(max(self._length, _LEAST_COINS))
-        self._places = {"gap_at": 0, "size_at": 0, "coin_at": 0}
-        self._length = min(8 * self._length, _POOL)
+        self.coins = self._rng.random(self._length)
+        self.places = {"gap_at": 0, "size_at": 0, "coin_at": 0}
 
     def give(self, work: Work) -> Work:
         """Return the work with the numbers."""
-        for name, place in self._places.items():
+        for name, place in self.places.items():
             work.drive[name] = place
         return work._replace(gap_pool=self.gaps, size_pool=self.sizes, coin_pool=self.coins)
 
     def take_back(self, work: Work) -> None:
         """Note how many have been used up."""
-        self._places = {name: int(work.drive[name][0]) for name in self._places}
+        self.places = {name: int(work.drive[name][0]) for name in self.places}

@@ -108,7 +108,8 @@ def test_the_kept_policy_is_the_best_mean(tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as pool:
         search = Search(task, pool, tmp_path / "x.search")
         found = list(search.run(3, lambda: None))
-        again = search._values([search.best.point], task.seeds(_CHECK, count=2), lambda: None)
+        check = task.seeds(_CHECK, count=2)
+        again = search._values([search.best.point], check, search._guards(check, lambda: None), lambda: None)
     assert search.best.validation == min(generation.validation for generation in found) == again[0]
     assert [generation.number for generation in found] == [1, 2, 3]
     assert len({generation.values for generation in found}) == 3

@@ -61,7 +61,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Objective:
 def test_near_policies_differ_by_far_less_than_replications_do(small: Objective) -> None:
     seeds = np.random.SeedSequence(6).spawn(20)
     with ThreadPoolExecutor(2) as pool:
-        one, other = small.estimates(["backlog-split", "backlog-split:b=1.1"], seeds, pool, lambda: None)
+        found = small.measures(["backlog-split", "backlog-split:b=1.1"], seeds, pool, lambda: None)
+    one, other = found[:, :, 0]
     assert 0 < np.std(one - other, ddof=1) < np.std(one, ddof=1) / 3
 
 
@@ -71,20 +72,49 @@ def test_replications_do_not_depend_on_threads_and_are_counted(small: Objective)
     found = []
     for threads in (1, 2):
         with ThreadPoolExecutor(threads) as pool:
-            found.append(small.estimates(policies, seeds, pool, lambda: counted.append(1)))
+            found.append(small.measures(policies, seeds, pool, lambda: counted.append(1)))
     np.testing.assert_array_equal(found[0], found[1])
-    assert found[0].shape == (2, 3)
+    assert found[0].shape == (2, 3, small.columns.shape[1])
     assert len(counted) == 12
-    assert found[0][1, 2] == small.estimate(policies[1], seeds[2])
+    assert found[0][1, 2, 0] == small.estimate(policies[1], seeds[2])
 
 
-def test_no_class_takes_more_than_its_share_of_the_work(small: Objective) -> None:
-    work = small.counts * (small.blocks("srpt").expected_jobs() + 1000)
-    assert work.sum() == pytest.approx(4e4, rel=0.02)
-    assert np.all(work <= 0.1 * 4e4)
-    sizes = small.strata.medians
-    middle = work[(sizes > 20) & (sizes < 0.4e4)]  # whose large jobs all add about as much to the score
-    assert middle.max() < 2 * middle.min()
+def test_runs_cost_what_they_are_allowed_and_rarer_classes_have_fewer(small: Objective) -> None:
+    jobs = small.strata.expected_jobs(small.model, float(small.times[-1])) + 30
+    assert small.counts @ jobs == pytest.approx(4e4)
+    larger = np.flatnonzero(small.strata.medians > 3)[:-1]  # the last is wider
+    assert np.all(np.diff(small.counts[larger]) < 0)
+    assert np.all(small.counts > 0)
+
+
+def test_the_normalised_tail_comes_with_the_score(small: Objective) -> None:
+    seeds = np.random.SeedSequence(8).spawn(40)
+    with ThreadPoolExecutor(2) as pool:
+        found = small.measures(["srpt"], seeds, pool, lambda: None)[0]
+    times = small.times[1 : found.shape[1]]
+    assert times[-1] == pytest.approx(100 * small.model.sizes.mean)
+    plain = simulate(small.model, ["srpt"], jobs=4_000_000, seed=1)["srpt"]
+    at = np.searchsorted(times, [1.0, 10.0])
+    estimate = jackknife(np.column_stack([np.ones(40), found[:, 1 + at]]), lambda part: part[..., 1:] / part[..., :1])
+    expected = plain.tail(times[at]) / small.model.sizes.tail(small.model.c * times[at])
+    half = estimate.half_width() * special.stdtrit(39, (1 + LEVEL) / 2) / special.stdtrit(39, 0.975)
+    assert np.all(half < 0.3 * expected)
+    assert np.all(abs(estimate.value - expected) < half + 0.01 * expected)
+
+
+def test_what_a_run_meets_does_not_depend_on_the_runs_before_it() -> None:
+    model = scenario("high-load-2")
+    objective = make_objective(model)
+    blocks = objective.blocks("srpt")
+    tasks = blocks._tasks(np.array([30.0, 30.0, 500.0, 30.0]))
+    pools = blocks._pools(np.random.default_rng(3), tasks)
+    tasks["place"] = [7, 400, 2**19 - 50, 7]
+    memory = next(iter(blocks._snapshots(model.stream(np.random.SeedSequence(4)), np.array([30_000]))))
+    done, above = blocks._run(memory, tasks, pools)
+    assert done["jobs"][2] > 50  # beyond the end of the numbers
+    assert done["jobs"][0] == done["jobs"][3]
+    np.testing.assert_array_equal(above[0], above[3])
+    assert done["jobs"][0] != done["jobs"][1]
 
 
 def test_a_policy_under_which_blocks_do_not_end_is_the_worst(small: Objective, monkeypatch: pytest.MonkeyPatch) -> None:
