@@ -5,7 +5,7 @@ JOBS ?= 1e7
 OUT ?= demo
 BIN := .venv/bin
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check docs bench clean
 
 demo: .venv/demo-ready
 	$(BIN)/queue-env simulate high-load-2 --policy srpt --policy all --jobs $(JOBS) --out $(OUT)
@@ -20,6 +20,9 @@ check: .venv/test-ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: .venv/test-ready
+	$(BIN)/mkdocs build --strict
 
 bench: .venv/test-ready
 	$(BIN)/queue-env bench
@@ -37,4 +40,4 @@ bench: .venv/test-ready
 	touch $@ .venv/demo-ready
 
 clean:
-	rm -rf .venv demo
+	rm -rf .venv demo site

@@ -250,7 +250,7 @@ def make_agent(policy: OnePolicy, env: Any) -> Agent:
         ValueError: there is no such agent, the actions of the environment cannot express it, its observations do not
             show what it needs, or a wrapper has changed either.
 
-    Example:
+    Examples:
         >>> import gymnasium, queue_env
         >>> env = gymnasium.make("queue_env/MGn-v0", action="anchor")
         >>> agent = make_agent("dynasplit", env)

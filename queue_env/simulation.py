@@ -38,7 +38,7 @@ class Simulation:
     Raises:
         ValueError: an argument is not allowed.
 
-    Example:
+    Examples:
         >>> import queue_env
         >>> run = queue_env.Simulation("high-load-2", "dynasplit", seed=1)
         >>> run.run(10_000)

@@ -47,7 +47,7 @@ def index_policy(
             servers with ``dynamic=False``: O(log n) an arrival instead of O(n).
         parameters: numbers handed to the function.
 
-    Example:
+    Examples:
         >>> from numba import njit
         >>> @njit
         ... def size_times_remaining(size, remaining, number, parameters):

@@ -11,7 +11,11 @@ run exactly as written, with these exceptions:
   (``--old-file``), for that would install packages;
 - ``--jobs`` of 1e7 and more are cut to 1e5;
 - ``python -m train.es`` stops after one small generation;
+- ``python -m train.evaluate`` scores on light-2, where a plain run is enough;
 - ``python -m baselines.scoreboard`` alone, which takes half an hour, is run for the policies srpt and fcfs on light-2.
+
+docs/tutorial.md is one test: what it shows runs from top to bottom in one directory, for later steps use what earlier
+ones wrote.
 
 ``python`` blocks run with warnings as errors. The comment after a ``print(...)`` is what must be printed, where it
 begins like a number, a bracket or a truth value, or after ``->``. The trace that docs/workloads.md describes as a file
@@ -32,7 +36,8 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+TUTORIAL = ROOT / "docs" / "tutorial.md"
 TRACE_NAME = "AzureLLMInferenceTrace_conv.csv"
 TRACE = ROOT.parent / "shared" / "traces" / "azure-llm-conversation-2023.csv"
 
@@ -90,6 +95,8 @@ def shortened(command: str) -> str:
         return f"{command} --scenario light-2 --policy srpt --policy fcfs"
     if command.startswith("python -m train.es"):
         return f"{command} --generations 1 --population 4 --replications 1"
+    if command.startswith("python -m train.evaluate"):
+        return command.replace(" high-load-2 ", " light-2 ") + f" --jobs {FEW_JOBS}"
     return JOBS.sub(lambda jobs: f"--jobs {FEW_JOBS}" if float(jobs[1]) >= MANY_JOBS else jobs[0], command)
 
 
@@ -114,16 +121,30 @@ def run(command: list[str], directory: Path) -> str:
     return done.stdout
 
 
+def run_command(block: Block, directory: Path) -> None:
+    assert run(["bash", "-o", "pipefail", "-c", shortened(block.code)], directory)
+
+
+def run_script(block: Block, directory: Path) -> None:
+    script = directory / "block.py"
+    script.write_text(block.code, encoding="utf-8")
+    printed = run([sys.executable, "-W", "error", str(script)], directory).splitlines()
+    for expected in EXPECTED.findall(block.code):
+        assert expected in printed
+
+
 def skip_without_trace(code: str) -> None:
     if TRACE_NAME in code and not TRACE.exists():
         pytest.skip(f"{TRACE} is not there")
 
 
 COMMANDS = list(commands())
-RUN_AS_WRITTEN = [block for block in COMMANDS if not is_make(block.code) and not is_install(block.code)]
+RUNNABLE = [block for block in COMMANDS if not is_make(block.code) and not is_install(block.code)]
+RUN_AS_WRITTEN = [block for block in RUNNABLE if block.page != TUTORIAL]
 MAKE = [block for block in COMMANDS if is_make(block.code)]
 INSTALL = [block for block in COMMANDS if is_install(block.code)]
-PYTHON = list(blocks("python"))
+SCRIPTS = list(blocks("python"))
+PYTHON = [block for block in SCRIPTS if block.page != TUTORIAL]
 
 
 def test_pages_have_code() -> None:
@@ -138,7 +159,7 @@ def test_pages_have_code() -> None:
 @pytest.mark.parametrize("block", RUN_AS_WRITTEN, ids=name)
 def test_command(block: Block, directory: Path) -> None:
     skip_without_trace(block.code)
-    assert run(["bash", "-o", "pipefail", "-c", shortened(block.code)], directory)
+    run_command(block, directory)
 
 
 @pytest.mark.parametrize("block", MAKE, ids=name)
@@ -167,11 +188,16 @@ def test_make_demo(tmp_path: Path) -> None:
 @pytest.mark.parametrize("block", PYTHON, ids=name)
 def test_python(block: Block, directory: Path) -> None:
     skip_without_trace(block.code)
-    script = directory / "block.py"
-    script.write_text(block.code, encoding="utf-8")
-    printed = run([sys.executable, "-W", "error", str(script)], directory).splitlines()
-    for expected in EXPECTED.findall(block.code):
-        assert expected in printed
+    run_script(block, directory)
+
+
+def test_tutorial(directory: Path) -> None:
+    steps = [*((block, run_command) for block in RUNNABLE), *((block, run_script) for block in SCRIPTS)]
+    steps = sorted((step for step in steps if step[0].page == TUTORIAL), key=lambda step: step[0].line)
+    assert len(steps) > 4
+    for block, run_step in steps:
+        run_step(block, directory)
+    assert (directory / "policy.json").exists()
 
 
 def prose(page: Path) -> str:

@@ -69,10 +69,6 @@ class DiscountedRewards(np.ndarray[tuple[int], np.dtype[np.float32]]):
     reward, in place, and hands this array to the rollout buffer. With gamma = 1 that value is what the array has more
     than `paid`. An array computed from this one knows no discounts, for `paid` would not be what it was computed from.
 
-    Args:
-        rewards: shape (num_envs,).
-        discounts: shape (num_envs,).
-
     Attributes:
         paid: the rewards before anything was added.
         discounts: of the step, or None.
@@ -82,7 +78,12 @@ class DiscountedRewards(np.ndarray[tuple[int], np.dtype[np.float32]]):
     discounts: NDArray[np.float64] | None
 
     def __new__(cls, rewards: ArrayLike, discounts: NDArray[np.float64]) -> DiscountedRewards:
-        """Copy the rewards."""
+        """Copy the rewards.
+
+        Args:
+            rewards: shape (num_envs,).
+            discounts: shape (num_envs,).
+        """
         paid = np.array(rewards, np.float32)
         made = paid.copy().view(cls)
         made.paid, made.discounts = paid, discounts

@@ -43,7 +43,10 @@ class TimeAwareReplayBuffer(ReplayBuffer):
     are not supported: the discount of a sample is that of one step.
 
     Args:
-        buffer_size, observation_space, *args, **kwargs: those of `ReplayBuffer`.
+        buffer_size: of `ReplayBuffer`, as all but beta.
+        observation_space: no `Dict`.
+        *args: others of `ReplayBuffer`.
+        **kwargs: others of `ReplayBuffer`.
         beta: discount rate β in 1 over the time unit of dt, for discounts exp(-β·dt) with dt from ``infos[i]["dt"]``;
             None to take them from ``infos[i]["discount"]``. It is given in ``replay_buffer_kwargs``.
 

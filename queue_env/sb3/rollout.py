@@ -29,7 +29,10 @@ class TimeAwareRolloutBuffer(RolloutBuffer):
     gamma for all steps; with gamma = 1 it adds V, which is multiplied by d here, so other values are refused.
 
     Args:
-        buffer_size, observation_space, *args, **kwargs: those of `RolloutBuffer`.
+        buffer_size: of `RolloutBuffer`, as all.
+        observation_space: no `Dict`.
+        *args: others of `RolloutBuffer`.
+        **kwargs: others of `RolloutBuffer`; gamma has to be 1.
 
     Attributes:
         discounts: shape (buffer_size, n_envs), float32.
