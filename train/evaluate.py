@@ -35,6 +35,7 @@ def main(
         list[str] | None,
         typer.Option("--policy", metavar="POLICY", help=f"Beside it; {', '.join(REFERENCES)} by default. Repeatable."),
     ] = None,
+    overrides: options.Overrides = None,
     width: options.Width = 0.05,
     jobs: options.PlainJobs = "1e6",
     most_jobs: options.MostJobs = "2e8",
@@ -47,12 +48,12 @@ def main(
 
     No seed gives the jobs of a search by train.es.
 
-    Example: python -m train.evaluate learned:policy.json high-load-2 high-load-4
+    Example: python -m train.evaluate learned:policy.json high-load-2 high-load-4 --set load=0.9
     """
     run = checked_run(TAIL_RANGE, width, jobs, most_jobs, seed, threads)
     if checkpoint is not None:
         check_writable("--checkpoint", checkpoint)
-    models = [named_scenario(name, {}, ()) for name in dict.fromkeys(scenarios)]
+    models = [named_scenario(name, {}, overrides or ()) for name in dict.fromkeys(scenarios)]
     for place in models:
         check_decomposable(place, "train.evaluate")
     wanted = [(place, load_wanted(place, _names(model, place, policies), TAIL_RANGE)) for place in models]

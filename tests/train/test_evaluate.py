@@ -41,6 +41,20 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(app, [*arguments], env={"COLUMNS": "200", "NO_COLOR": "1"})
 
 
+def test_the_scenario_can_be_changed(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    loads: list[float] = []
+
+    def score(policy: Any, model: Scenario, **options: Any) -> Any:
+        loads.append(model.load)
+        return made_score(policy, 1.0, model)
+
+    monkeypatch.setattr("queue_env.scoring.score.score", score)
+    done = run(file, "high-load-2", "--policy", "srpt", "--set", "load=0.7")
+    assert done.exit_code == 0, done.output
+    assert loads == [0.7, 0.7]
+    assert run(file, "high-load-2", "--set", "load=1.2").exit_code != 0
+
+
 def test_shares_are_those_of_the_other_scores(file: str, asked: list[Any]) -> None:
     done = run(file, "high-load-2", "high-load-4", "--json")
     assert done.exit_code == 0, done.output
