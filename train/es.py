@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -53,6 +54,9 @@ def main(
     ] = None,
     replications: Annotated[int, typer.Option(help="Replications of each candidate on each scenario.")] = 4,
     seed: Annotated[int, typer.Option(help="Of all random numbers.")] = 0,
+    start: Annotated[
+        str, typer.Option(help="Where the search begins: at a rule that is known to be good, or at zero weights.")
+    ] = "rule",
     threads: options.Threads = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the same command was interrupted.")] = False,
     tensorboard: Annotated[
@@ -68,7 +72,7 @@ def main(
 
     Example: python -m train.es --scenario high-load-2 --hidden 4 --generations 100 --out policy.json
     """
-    task = _task(scenarios, hidden, population, replications, seed)
+    task = _task(scenarios, hidden, population, replications, seed, start)
     whole("train.es", "generations", generations, 1)
     workers = check_threads(threads) or os.cpu_count() or 1
     kept = _search_file(out)
@@ -86,9 +90,9 @@ def main(
         print_tables(fresh_tables(about["fresh"]), f"Wrote {out}. On jobs that had no part in the search:")
 
 
-def _task(scenarios: str, hidden: str, population: int | None, replications: int, seed: int) -> Task:
+def _task(scenarios: str, hidden: str, population: int | None, replications: int, seed: int, start: str) -> Task:
     try:
-        from train.search import Task
+        from train.search import STARTS, Task
     except ModuleNotFoundError as error:
         raise ImportError(f"train.es needs {error.name}: install queue-env[train]") from error
     names = tuple(name.strip() for name in scenarios.split(","))
@@ -101,10 +105,12 @@ def _task(scenarios: str, hidden: str, population: int | None, replications: int
         raise ValueError(f"--hidden must be {allowed}, got {hidden!r}") from error
     whole("train.es", "replications", replications, 1)
     whole("train.es", "seed", seed, 0)
-    task = Task(names, widths, population or 0, replications, seed)
-    count = 4 + math.floor(3 * math.log(len(task.start))) if population is None else population
+    if start not in STARTS:
+        raise ValueError(f"--start must be {' or '.join(STARTS)}, got {start!r}")
+    task = Task(names, widths, population or 0, replications, seed, start)
+    count = 4 + math.floor(3 * math.log(len(task.first))) if population is None else population
     whole("train.es", "population", count, 4)
-    return Task(names, widths, count, replications, seed)
+    return replace(task, population=count)
 
 
 def _search_file(out: Path) -> Path:
@@ -131,7 +137,7 @@ def _learn(
     """Search, writing the best policy so far; returns what the policy's file says of its training."""
     from train.search import Search
 
-    typer.echo(f"{', '.join(task.scenarios)}: {len(task.start)} weights, of {', '.join(task.features)}", err=True)
+    typer.echo(f"{', '.join(task.scenarios)}: {len(task.first)} weights, of {', '.join(task.features)}", err=True)
     about = {
         "command": shlex.join(["python", "-m", "train.es", *(word for word in sys.argv[1:] if word != "--resume")]),
         "date": datetime.now(UTC).date().isoformat(),

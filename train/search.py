@@ -44,7 +44,12 @@ MODEL = ("servers", "load", "spare")  # seen where they differ between scenarios
 
 VALIDATION = 8  # replications on the same seeds in every generation
 FRESH = 32  # replications at the end, on seeds that had no part in the search
-SIGMA, HIDDEN_SIGMA = 0.5, 0.3  # the first step size, without and with hidden layers
+STARTS = ("rule", "zero")
+SIGMA, HIDDEN_SIGMA, ZERO_SIGMA = (
+    0.5,
+    0.3,
+    1.0,
+)  # the first step size from a rule, without and with hidden layers; from 0
 _INPUT_SCALE = 0.5  # of weights that features are multiplied with, which go up to about ten
 _KAPPA = 0.3  # of the first network, which is near backlog-split(n-1, kappa)
 _SLOPE, _HIDDEN_SLOPE, _STEEP = 3.0, 1.5, 4.0  # of its switch: without a hidden layer, in it, and after it
@@ -62,6 +67,7 @@ class Task:
         population: candidates of a generation.
         replications: of each candidate on each scenario.
         seed: of all random numbers.
+        start: where the search begins: at a "rule" that is known to be good, or with "zero" weights.
     """
 
     scenarios: tuple[str, ...]
@@ -69,6 +75,7 @@ class Task:
     population: int
     replications: int
     seed: int
+    start: str = "rule"
 
     @property
     def models(self) -> tuple[Scenario, ...]:
@@ -91,8 +98,19 @@ class Task:
         return np.concatenate([part.ravel() for part in parts])
 
     @property
-    def start(self) -> FloatArray:
-        """Where the search begins, in its coordinates, shape (weights,).
+    def sigma(self) -> float:
+        """The first step size."""
+        if self.start == "zero":
+            return ZERO_SIGMA
+        return HIDDEN_SIGMA if self.hidden else SIGMA
+
+    @property
+    def first(self) -> FloatArray:
+        """Where the search begins, in its coordinates, shape (weights,)."""
+        return np.zeros(len(self.scales)) if self.start == "zero" else self._rule()
+
+    def _rule(self) -> FloatArray:
+        """Return a rule that is known to be good, shape (weights,).
 
         A logistic rule begins near backlog-split(n-1, 0.3), for n-1 servers are left to the others. With two numbers in
         every hidden layer, the anchor also has its server where less remains of it than of the next job, as under srpt;
@@ -174,8 +192,7 @@ class Search:
         else:
             self._scales, self.references = np.array(kept["scales"]), kept["references"]
         seed = int(task.seeds(_CMA, count=1)[0].generate_state(1)[0])
-        sigma = HIDDEN_SIGMA if task.hidden else SIGMA
-        self._cma = CMA(task.start, sigma, seed=seed, population_size=task.population)
+        self._cma = CMA(task.first, task.sigma, seed=seed, population_size=task.population)
         self.generations: list[Generation] = []
         for values, validation in kept["history"] if kept else ():
             self._cma.tell(list(zip(self._ask(), values, strict=True)))

@@ -47,7 +47,7 @@ def kept(out: Path) -> Any:
 @pytest.mark.parametrize("hidden", [(), (1,), (5,), (4, 3)])
 def test_it_begins_near_backlog_split(hidden: tuple[int, ...], name: str, b: float) -> None:
     task = Task((name,), hidden, 6, 2, 0)
-    network = task.network(task.start)
+    network = task.network(task.first)
     assert network.widths == (len(STATE), *hidden, 1)
     rows = np.zeros((3, len(STATE)))
     rows[:, STATE.index("anchor_size")] = np.log1p([100.0, 100.0, 100.0])
@@ -68,9 +68,16 @@ def test_with_hidden_numbers_it_begins_near_srpt_too(hidden: tuple[int, ...]) ->
     rows[:, STATE.index("others_work")] = np.log(1e4)
     rows[:, STATE.index("next_remaining")] = np.log(3.0)
     rows[:, STATE.index("anchor_remaining")] = np.log([0.3, 30.0])
-    less, more = task.network(task.start).rates(rows)
+    less, more = task.network(task.first).rates(rows)
     assert less > 0.9
     assert more < 0.1
+
+
+@pytest.mark.parametrize("hidden", [(), (3,)])
+def test_it_can_begin_at_nothing(hidden: tuple[int, ...]) -> None:
+    task = Task(("high-load-2",), hidden, 6, 2, 0, "zero")
+    rows = np.random.default_rng(1).normal(size=(5, len(STATE)))
+    np.testing.assert_array_equal(task.network(task.first).rates(rows), 0.5)
 
 
 def test_what_differs_between_scenarios_is_seen() -> None:
@@ -219,6 +226,7 @@ WIDTHS = "at most 7 layers, each a whole number from 1 to 32, such as 8 or 8,8"
         (("--replications", "0"), "replications must be an integer of at least 1, got 0"),
         (("--seed", "-1"), "seed must be an integer of at least 0, got -1"),
         (("--threads", "0"), "--threads must be at least 1, got 0"),
+        (("--start", "best"), "--start must be rule or zero, got 'best'"),
         (("--resume",), "is no search to resume"),
     ],
 )
