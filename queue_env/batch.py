@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -181,8 +181,10 @@ class BatchOfSystems:
         if self._crew is None or not self._crew.here:
             self._crew = None  # one of another process must be gone before this one's comes
             stay(self.memory.shares)
-            kernel, arrays = (step, self.memory) if self.classes is None else (step_classes, self.memory + self.classes)
-            parts = [partial(kernel, *arrays, i, False) for i in range(1, self.threads)]
+            go_on: Callable[..., int] = partial(step, *self.memory)
+            if self.classes is not None:
+                go_on = partial(step_classes, *self.memory, *self.classes)
+            parts = [partial(go_on, i, False) for i in range(1, self.threads)]
             self._crew = Crew(parts, partial(leave, self.memory.shares))
         self._crew.wake()
 
@@ -212,7 +214,8 @@ class BatchOfSystems:
         else:
             source.fill(memory, b, need)
             self._rank(b)
-            self._make_room(int(memory.systems[b]["arrived"]) + CHUNK)
+            if self.config.records:
+                self._make_room(int(memory.systems[b]["arrived"]) + CHUNK)
 
     def _rank(self, b: int) -> None:
         """Write P[S <= size] of the sizes in memory, where they matter; of the whole row, so that it rounds alike."""

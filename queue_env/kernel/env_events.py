@@ -370,8 +370,21 @@ def take_action(m: Batch, c: Record, s: Record, b: int) -> None:
 
 
 @jit
+def all_numbers(actions: Floats) -> bool:
+    """Return whether no entry is NaN; in a loop without a way out, of which several rounds run at once."""
+    count, width = actions.shape
+    some = False
+    for b in range(count):
+        for i in range(width):
+            some |= actions[b, i] != actions[b, i]
+    return not some
+
+
+@jit
 def first_not_allowed(c: Record, systems: Array, rules: Array, actions: Floats) -> int:
     """Return which entry of the actions is not a number, or no rule, or -1; what will be ignored may be anything."""
+    if c["action"] != RULE and all_numbers(actions):
+        return -1
     count, width = actions.shape
     for b in range(count):
         for i in range(width):

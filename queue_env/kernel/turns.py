@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
-from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -31,7 +30,8 @@ COLUMNS = 8
 LEAST_BLOCKS = 4  # of systems, for each thread
 MOST_IN_BLOCK = 32
 LOOKS = 64  # between two offers of the processor to others, who may be those that are waited for
-PATIENCE = 300 * LOOKS  # for work, after which a thread goes to sleep: some hundred microseconds
+EAGER = 400 * LOOKS  # looks for work before the first offer: as long as a fast agent takes, some ninety microseconds
+PATIENCE = 600 * LOOKS  # looks for work after which a thread goes to sleep
 
 
 def divide(systems: int, threads: int) -> Ints:
@@ -91,22 +91,14 @@ def _add(typing: Any, array: Any, row: Any, column: Any, value: Any) -> Any:
     return types.int64(array, types.intp, types.intp, types.int64), generate
 
 
-def _yield(typing: Any) -> Any:
-    """Let another thread have the processor, if one waits for it."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        name = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
-        kind = ir.FunctionType(ir.IntType(32), [])
-        builder.call(cgutils.get_or_insert_function(builder.module, kind, name), [])
-        return context.get_dummy_value()
-
-    return types.void(), generate
-
-
 load = cast("Callable[[Ints, int, int], int]", intrinsic(_load))
 store = cast("Callable[[Ints, int, int, int], None]", intrinsic(_store))
 add = cast("Callable[[Ints, int, int, int], int]", intrinsic(_add))
-offer_processor = cast("Callable[[], None]", intrinsic(_yield))
+# Let another thread have the processor, if one waits for it: a function of the operating system.
+offer_processor = cast(
+    "Callable[[], int]",
+    types.ExternalFunction("SwitchToThread" if sys.platform == "win32" else "sched_yield", types.int32()),
+)
 
 
 # ---- work ----------------------------------------------------------------------------------------
@@ -155,7 +147,7 @@ def look_out(shares: Ints, own: int) -> int:
         block = take(shares, own)
         if block >= 0:
             return block
-        if look % LOOKS == LOOKS - 1:
+        if look >= EAGER and look % LOOKS == 0:
             if load(shares, own, LEAVE):
                 break
             offer_processor()
