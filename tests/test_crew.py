@@ -54,16 +54,19 @@ def lead(shares: NDArray[np.int64], done: NDArray[np.int64]) -> int:
 
 
 @njit(nogil=True)
-def follow(shares: NDArray[np.int64], done: NDArray[np.int64], own: int) -> None:
+def follow(shares: NDArray[np.int64], done: NDArray[np.int64], own: int) -> int:
+    count = 0
     block = look_out(shares, own)
     while block >= 0:
         done[own, block] += 1
         finish(shares, 1)
+        count += 1
         block = look_out(shares, own)
+    return count
 
 
 @contextmanager
-def followers(part: Callable[[int], object], shares: NDArray[np.int64]) -> Iterator[Crew]:
+def followers(part: Callable[[int], int], shares: NDArray[np.int64]) -> Iterator[Crew]:
     crew = Crew([partial(part, i) for i in range(1, THREADS)], partial(leave, shares))
     yield crew
     crew.dismiss()
@@ -97,6 +100,30 @@ def test_a_thread_looks_out_until_there_is_work() -> None:
     while not helped():
         assert time.monotonic() < deadline
     crew.dismiss()
+
+
+def test_who_finds_no_work_is_woken_less_often() -> None:
+    found = iter([0, 0, 0, 0, 5, 0, 0])
+    seen = threading.Event()
+
+    def part() -> int:
+        seen.wait(60)
+        return next(found)
+
+    crew = Crew([part], lambda: None)
+    woken = []
+    for call in range(33):
+        crew.wake()
+        if not all(crew._asleep):
+            woken.append(call)
+        seen.set()
+        deadline = time.monotonic() + 60
+        while not all(crew._asleep):
+            assert time.monotonic() < deadline
+            time.sleep(1e-4)
+        seen.clear()
+    crew.dismiss()
+    assert woken == [0, 1, 3, 7, 15, 31, 32]
 
 
 def test_who_is_to_leave_does_until_it_may_stay() -> None:

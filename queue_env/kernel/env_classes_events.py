@@ -417,6 +417,7 @@ def _step_classes(
         if bad >= 0:
             return -1 - bad
         post(shares, begins)
+    done = 0
     while True:
         block = take(shares, 0) if own == 0 else look_out(shares, own)
         if block < 0:
@@ -433,7 +434,8 @@ def _step_classes(
             if status[b] != READY:
                 waiting += 1
         finish(shares, waiting)
-    return wait_for_all(shares) if own == 0 else 0
+        done += 1
+    return wait_for_all(shares) if own == 0 else done
 
 
 step_classes = jit_entry(_step_classes)

@@ -608,7 +608,7 @@ def _step(
 
     Returns:
         To the leader, how many systems need something first; or -1-k if entry k of the actions is not allowed, and
-        nothing has been done.
+        nothing has been done. To another, how many blocks it has done.
     """
     m = Batch(
         setup,
@@ -636,6 +636,7 @@ def _step(
         if bad >= 0:
             return -1 - bad
         post(shares, begins)
+    done = 0
     while True:
         block = take(shares, 0) if own == 0 else look_out(shares, own)
         if block < 0:
@@ -652,7 +653,8 @@ def _step(
             if status[b] != READY:
                 waiting += 1
         finish(shares, waiting)
-    return wait_for_all(shares) if own == 0 else 0
+        done += 1
+    return wait_for_all(shares) if own == 0 else done
 
 
 step = jit_entry(_step)

@@ -29,9 +29,8 @@ COLUMNS = 8
 
 LEAST_BLOCKS = 4  # of systems, for each thread
 MOST_IN_BLOCK = 32
-LOOKS = 64  # between two offers of the processor to others, who may be those that are waited for
-EAGER = 400 * LOOKS  # looks for work before the first offer: as long as a fast agent takes, some ninety microseconds
-PATIENCE = 600 * LOOKS  # looks for work after which a thread goes to sleep
+PATIENCE = 25_000  # looks for work after which a thread goes to sleep: somewhat longer than a fast agent takes
+LOOKS = 10_000  # whether all is done, between two offers of the processor to those who may be at it
 
 
 def divide(systems: int, threads: int) -> Ints:
@@ -143,14 +142,12 @@ def take(shares: Ints, own: int) -> int:
 @jit
 def look_out(shares: Ints, own: int) -> int:
     """Return a block as soon as there is one; -1 if there is none for long, or if the thread is to leave."""
-    for look in range(PATIENCE):
+    for _ in range(PATIENCE):
         block = take(shares, own)
         if block >= 0:
             return block
-        if look >= EAGER and look % LOOKS == 0:
-            if load(shares, own, LEAVE):
-                break
-            offer_processor()
+        if load(shares, own, LEAVE):
+            break
     return -1
 
 
