@@ -11,7 +11,7 @@ from typing import Any
 
 __all__ = ["Crew"]
 
-_LONGEST_REST = 63  # calls
+_LONGEST_REST = 15  # calls
 
 
 class Crew:
