@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,9 @@ from queue_env.jobs_to_come import CHUNK, GIANTS, JobsToCome
 from queue_env.kernel import env_layout as layout
 from queue_env.kernel.env_classes_events import empty_classes, settle, step_classes
 from queue_env.kernel.env_classes_layout import allocate_classes
-from queue_env.kernel.env_events import check_actions, empty, step
-from queue_env.kernel.layout import NO_CLOCK
+from queue_env.kernel.env_events import empty, step
+from queue_env.kernel.layout import NO_CLOCK, Ints
+from queue_env.kernel.turns import divide, leave, stay
 from queue_env.settings import Setting
 from queue_env.snapshot import Snapshot, put_back, take_snapshot
 from queue_env.starts import Start, put_jobs
@@ -41,8 +43,6 @@ _RULE_CODES = {
     "two-class": layout.TWO_CLASS,
 }
 _NEVER = 2**62
-_BLOCKS = 4  # of systems, for each thread at least
-_MOST_IN_BLOCK = 32
 
 
 class BatchOfSystems:
@@ -62,10 +62,9 @@ class BatchOfSystems:
         self.config = config
         self.count = count
         self.threads = threads
-        self.memory = _allocate(config, count, autoreset, most_steps, _blocks(count, threads))
+        self.memory = _allocate(config, count, autoreset, most_steps, divide(count, threads))
         self.classes = allocate_classes(count, config.capacity, CHUNK) if config.in_classes else None
         self._sources: list[JobsToCome | None] = [None] * count
-        self._turn = 0
         self._crew: Crew | None = None
 
     # ---- episodes --------------------------------------------------------------------------------
@@ -103,7 +102,7 @@ class BatchOfSystems:
                 source.close_workload(memory, b)
             systems[b]["stage"] = layout.RESETTING
             memory.status[b] = layout.NEED_SOURCE
-        self._finish(self._go_on(0, 0, True))
+        self._finish(self._go_on(begins=False))
 
     def _start(self, b: int, source: JobsToCome, start: Start, *, with_jobs_to_come: bool) -> None:
         memory = self.memory
@@ -145,7 +144,7 @@ class BatchOfSystems:
             source.begin_gap(self.memory, b)
             source.next_size(self.memory, b, sizes[b])
             self._rank(b)
-        self._finish(self._go_on(0, 0, True))
+        self._finish(self._go_on(begins=False))
 
     def _source(self, b: int) -> JobsToCome:
         source = self._sources[b]
@@ -164,29 +163,30 @@ class BatchOfSystems:
         Raises:
             ValueError: an action is NaN, or no rule; then nothing has been done.
         """
-        self._turn += 1
-        waiting = self._go_on(self._turn, 0, False) if self.threads == 1 else self._step_in_threads()
+        if self.threads > 1:
+            self._call_crew()
+        waiting = self._go_on(begins=True)
         if waiting:
             if waiting < 0:
                 self._refuse(-1 - waiting)
             self._finish(waiting)
 
-    def _go_on(self, turn: int, first: int, checked: bool) -> int:
+    def _go_on(self, *, begins: bool) -> int:
         if self.classes is None:
-            return step(*self.memory, turn, first, checked)
-        return step_classes(*self.memory, *self.classes, turn, first, checked)
+            return step(*self.memory, 0, begins)
+        return step_classes(*self.memory, *self.classes, 0, begins)
 
-    def _step_in_threads(self) -> int:
-        # An action that is not allowed must be found before any thread has begun.
-        memory = self.memory
-        bad = check_actions(memory.setup, memory.systems, memory.rules, memory.actions)
-        if bad >= 0:
-            return -1 - int(bad)
+    def _call_crew(self) -> None:
+        """See to it that nobody sleeps; who takes long to wake up finds the work done."""
         if self._crew is None or not self._crew.here:
-            self._crew = Crew(self.threads)
-        blocks = len(memory.turns)
-        firsts = [i * blocks // self.threads for i in range(self.threads)]
-        return self._crew.total(self._go_on, *[(self._turn, first, True) for first in firsts])
+            self._crew = None  # one of another process must be gone before this one's comes
+            stay(self.memory.shares)
+            go_on: Callable[..., int] = partial(step, *self.memory)
+            if self.classes is not None:
+                go_on = partial(step_classes, *self.memory, *self.classes)
+            parts = [partial(go_on, i, False) for i in range(1, self.threads)]
+            self._crew = Crew(parts, partial(leave, self.memory.shares))
+        self._crew.wake()
 
     def _refuse(self, entry: int) -> None:
         b, i = divmod(entry, self.memory.actions.shape[1])
@@ -202,7 +202,7 @@ class BatchOfSystems:
         while waiting > 0:
             for b in np.flatnonzero(self.memory.status).tolist():
                 self._hand_in(b, int(self.memory.status[b]))
-            waiting = self._go_on(0, 0, True)
+            waiting = self._go_on(begins=False)
 
     def _hand_in(self, b: int, need: int) -> None:
         source, memory = self._source(b), self.memory
@@ -214,7 +214,8 @@ class BatchOfSystems:
         else:
             source.fill(memory, b, need)
             self._rank(b)
-            self._make_room(int(memory.systems[b]["arrived"]) + CHUNK)
+            if self.config.records:
+                self._make_room(int(memory.systems[b]["arrived"]) + CHUNK)
 
     def _rank(self, b: int) -> None:
         """Write P[S <= size] of the sizes in memory, where they matter; of the whole row, so that it rounds alike."""
@@ -227,6 +228,7 @@ class BatchOfSystems:
         if self.config.records and records.shape[1] < jobs + CHUNK:
             larger = np.zeros((self.count, 2 * (jobs + CHUNK)), layout.RECORD)
             larger[:, : records.shape[1]] = records
+            self.close()  # those who hold the smaller ones
             self.memory = self.memory._replace(records=larger)
 
     # ---- looking in ------------------------------------------------------------------------------
@@ -275,12 +277,7 @@ class BatchOfSystems:
 # ---- memory ---------------------------------------------------------------------------------------
 
 
-def _blocks(count: int, threads: int) -> int:
-    """Return into how many blocks systems are divided for threads: some for each, so that they end together."""
-    return 1 if threads == 1 else min(count, max(_BLOCKS * threads, count // _MOST_IN_BLOCK))
-
-
-def _allocate(config: EnvConfig, count: int, autoreset: int, most_steps: int | None, blocks: int) -> layout.Batch:
+def _allocate(config: EnvConfig, count: int, autoreset: int, most_steps: int | None, shares: Ints) -> layout.Batch:
     tail = config.tail.table() if config.tail is not None else None
     table = np.zeros((1, 4)) if tail is None else tail.coefficients
     return layout.allocate_batch(
@@ -292,7 +289,7 @@ def _allocate(config: EnvConfig, count: int, autoreset: int, most_steps: int | N
         config.layout.entries,
         config.observation == "dict",
         config.slots,
-        blocks,
+        shares,
         setup=_setup(config, autoreset, most_steps, tail),
         terms=_terms(config),
         table=np.ascontiguousarray(table),

@@ -63,6 +63,7 @@ def infos_of_all(
     rates: NDArray[np.float64],
     ended: NDArray[np.bool_],
     chosen: NDArray[np.bool_] | None = None,
+    begun: NDArray[np.bool_] | None = None,
 ) -> dict[str, Any]:
     """Return the infos of B environments, as Gymnasium's `VectorEnv` collects them.
 
@@ -72,6 +73,7 @@ def infos_of_all(
         rates: `(B, slots)` executed allocations.
         ended: `(B,)` whose episode is over, among the chosen.
         chosen: `(B,)` who has an info; None for all.
+        begun: `(B,)` whose episode has just begun, so that no allocation has been executed.
     """
     # A few copies of several columns are faster than one of each.
     floats = outcomes.T[: layout.COSTS + len(config.terms)].copy()
@@ -95,7 +97,11 @@ def infos_of_all(
     if config.episode == "big-job":
         put(infos, "weight", floats[layout.WEIGHT])
     if config.allocation_in_info:
-        put(infos, "allocation", rates.copy() if chosen is None else np.where(chosen[:, None], rates, 0.0))
+        executed = rates.copy()
+        for others in (None if chosen is None else ~chosen, begun):
+            if others is not None and np.count_nonzero(others):
+                executed[others] = 0.0
+        put(infos, "allocation", executed)
     if np.count_nonzero(ended):
         infos |= _ends(config, outcomes, ended)
     return infos

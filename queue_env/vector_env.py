@@ -112,7 +112,8 @@ class QueueVectorEnv(VectorEnv[Any, Any, Any]):
         self._all_begun = not self._never_reset.any()
         for b in chosen:
             self._drawings.begin(b)
-        infos = infos_of_all(self.config, outcomes, np.zeros_like(self.batch.memory.rates), np.zeros_like(mask), mask)
+        rates, nobody = self.batch.memory.rates, np.zeros_like(mask)
+        infos = infos_of_all(self.config, outcomes, rates, nobody, mask, begun=mask)
         return self._observation(), infos
 
     def step(
@@ -133,9 +134,9 @@ class QueueVectorEnv(VectorEnv[Any, Any, Any]):
             refuse("step", "episodes", "running: reset those that are over", np.flatnonzero(before).tolist())
         self.actions.put(actions, memory.actions)
         self.batch.step()
-        outcomes = self.batch.memory.outcomes
-        rewards = outcomes[:, layout.REWARD].copy()
-        terminated, truncated = outcomes.T[layout.TERMINATED : layout.TRUNCATED + 1].astype(np.bool_)
+        columns = self.batch.memory.outcomes.T
+        rewards = columns[layout.REWARD].copy()
+        terminated, truncated = columns[layout.TERMINATED : layout.TRUNCATED + 1].astype(np.bool_)
         infos = self._infos(before, terminated | truncated)
         if self.render_mode is not None:
             self._note(before)
@@ -144,19 +145,14 @@ class QueueVectorEnv(VectorEnv[Any, Any, Any]):
     def _infos(self, before: NDArray[np.bool_], ended: NDArray[np.bool_]) -> dict[str, Any]:
         memory = self.batch.memory
         if self.autoreset_mode != AutoresetMode.SAME_STEP or not np.count_nonzero(ended):
-            return infos_of_all(self.config, memory.outcomes, self._rates_but(before), ended)
+            return infos_of_all(self.config, memory.outcomes, memory.rates, ended, begun=before)
         finals = infos_of_all(self.config, memory.last_outcomes, memory.rates, ended, ended)
-        infos = infos_of_all(self.config, memory.outcomes, self._rates_but(ended), np.zeros_like(ended))
+        infos = infos_of_all(self.config, memory.outcomes, memory.rates, np.zeros_like(ended), begun=ended)
         observations = np.full(self.num_envs, None, dtype=object)
         for b in np.flatnonzero(ended):
             observations[b] = self.layout.view(memory.last_observations[b].copy())
         infos |= {"final_obs": observations, "_final_obs": ended.copy()}
         return infos | {"final_info": finals, "_final_info": ended.copy()}
-
-    def _rates_but(self, begun: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Return the executed rates; none in systems whose episode has just begun."""
-        rates = self.batch.memory.rates
-        return np.where(begun[:, None], 0.0, rates) if self.config.allocation_in_info else rates
 
     def snapshot(self, index: int) -> Snapshot:
         """Return the whole state of a system, for `reset(options={"snapshot": ...})` here or of a `QueueEnv`.

@@ -74,7 +74,7 @@ from queue_env.kernel.env_layout import (
 from queue_env.kernel.env_rates import between
 from queue_env.kernel.env_view import compressed
 from queue_env.kernel.layout import ABANDONED, NO_CLOCK, SERVED, Array, Floats, Ints, Record, Slots
-from queue_env.kernel.turns import exchange
+from queue_env.kernel.turns import finish, first_system, look_out, new_step, post, take, wait_for_all
 
 # ---- jobs come and go ----------------------------------------------------------------------------
 
@@ -361,7 +361,7 @@ def begin_step(m: Batch, q: Classes, c: Record, s: Record, b: int) -> None:
 
 def _step_classes(
     setup: Array,
-    turns: Ints,
+    shares: Ints,
     status: Slots,
     systems: Array,
     jobs: Array,
@@ -386,14 +386,13 @@ def _step_classes(
     places: Ints,
     counts: Ints,
     ranks: Floats,
-    turn: int,
-    first: int,
-    checked: bool,
+    own: int,
+    begins: bool,
 ) -> int:
     """Bring all systems to their next decision, as `env_events.step` does; the arrays are those of both."""
     m = Batch(
         setup,
-        turns,
+        shares,
         status,
         systems,
         jobs,
@@ -413,26 +412,30 @@ def _step_classes(
     )
     q = Classes(states, standings, order, free, heaps, places, counts, ranks)
     c = setup[0]
-    if not checked:
-        bad = first_not_allowed(c, systems, rules, actions)
+    if own == 0:
+        bad = first_not_allowed(c, systems, rules, actions) if begins else -1
         if bad >= 0:
             return -1 - bad
-    waiting = 0
-    blocks = len(turns)
-    for k in range(blocks):
-        block = (first + k) % blocks
-        if turn > 0 and exchange(turns, block, turn) == turn:
-            continue
-        for b in range(block * len(systems) // blocks, (block + 1) * len(systems) // blocks):
+        post(shares, begins)
+    done = 0
+    while True:
+        block = take(shares, 0) if own == 0 else look_out(shares, own)
+        if block < 0:
+            break
+        waiting = 0
+        begins = new_step(shares)
+        for b in range(first_system(shares, block, len(systems)), first_system(shares, block + 1, len(systems))):
             s = systems[b]
-            if turn > 0:
+            if begins:
                 begin_step(m, q, c, s, b)
             elif status[b] == READY:
                 continue
             status[b] = advance(m, q, c, s, b)
             if status[b] != READY:
                 waiting += 1
-    return waiting
+        finish(shares, waiting)
+        done += 1
+    return wait_for_all(shares) if own == 0 else done
 
 
 step_classes = jit_entry(_step_classes)

@@ -70,7 +70,7 @@ from queue_env.kernel.layout import (
     Slots,
 )
 from queue_env.kernel.layout import SERVED as LEFT_SERVED
-from queue_env.kernel.turns import exchange
+from queue_env.kernel.turns import finish, first_system, look_out, new_step, post, take, wait_for_all
 
 HUGE = np.finfo(np.float64).max
 
@@ -370,8 +370,21 @@ def take_action(m: Batch, c: Record, s: Record, b: int) -> None:
 
 
 @jit
+def all_numbers(actions: Floats) -> bool:
+    """Return whether no entry is NaN; in a loop without a way out, of which several rounds run at once."""
+    count, width = actions.shape
+    some = False
+    for b in range(count):
+        for i in range(width):
+            some |= actions[b, i] != actions[b, i]
+    return not some
+
+
+@jit
 def first_not_allowed(c: Record, systems: Array, rules: Array, actions: Floats) -> int:
     """Return which entry of the actions is not a number, or no rule, or -1; what will be ignored may be anything."""
+    if c["action"] != RULE and all_numbers(actions):
+        return -1
     count, width = actions.shape
     for b in range(count):
         for i in range(width):
@@ -380,14 +393,6 @@ def first_not_allowed(c: Record, systems: Array, rules: Array, actions: Floats) 
             if (np.isnan(value) or no_rule) and not (systems[b]["done"] and c["autoreset"] == NEXT_STEP):
                 return int(b * width + i)
     return -1
-
-
-def _check_actions(setup: Array, systems: Array, rules: Array, actions: Floats) -> int:
-    """Return which entry of the actions of all systems is not allowed, or -1."""
-    return first_not_allowed(setup[0], systems, rules, actions)
-
-
-check_actions = jit_entry(_check_actions)
 
 
 # ---- the results of a step -----------------------------------------------------------------------
@@ -575,7 +580,7 @@ def begin_step(m: Batch, c: Record, s: Record, b: int) -> None:
 
 def _step(
     setup: Array,
-    turns: Ints,
+    shares: Ints,
     status: Slots,
     systems: Array,
     jobs: Array,
@@ -592,23 +597,22 @@ def _step(
     last_outcomes: Floats,
     rates: Floats,
     records: Array,
-    turn: int,
-    first: int,
-    checked: bool,
+    own: int,
+    begins: bool,
 ) -> int:
-    """Bring all systems to their next decision, together with other threads that do so with the same arguments.
+    """Bring all systems to their next decision, together with other threads that follow.
+
+    The arrays are those of `Batch`, in its order. Thread `own` 0 leads: with `begins` a step begins, with new actions;
+    without, those systems go on that needed something. The others do what the leader asks for, until it has asked for
+    nothing for long.
 
     Returns:
-        How many of the systems taken up need something first; or -1-k if entry k of the actions is not allowed, and
-        nothing has been done.
-
-    The arrays are those of `Batch`, in its order. `turn` is the number of a step that begins, with new actions; or 0,
-    and those systems go on that needed something. `first` is the block of systems to take up first, and with `checked`
-    the actions are known to be allowed.
+        To the leader, how many systems need something first; or -1-k if entry k of the actions is not allowed, and
+        nothing has been done. To another, how many blocks it has done.
     """
     m = Batch(
         setup,
-        turns,
+        shares,
         status,
         systems,
         jobs,
@@ -627,26 +631,30 @@ def _step(
         records,
     )
     c = setup[0]
-    if not checked:
-        bad = first_not_allowed(c, systems, rules, actions)
+    if own == 0:
+        bad = first_not_allowed(c, systems, rules, actions) if begins else -1
         if bad >= 0:
             return -1 - bad
-    waiting = 0
-    blocks = len(turns)
-    for k in range(blocks):
-        block = (first + k) % blocks
-        if turn > 0 and exchange(turns, block, turn) == turn:
-            continue
-        for b in range(block * len(systems) // blocks, (block + 1) * len(systems) // blocks):
+        post(shares, begins)
+    done = 0
+    while True:
+        block = take(shares, 0) if own == 0 else look_out(shares, own)
+        if block < 0:
+            break
+        waiting = 0
+        begins = new_step(shares)
+        for b in range(first_system(shares, block, len(systems)), first_system(shares, block + 1, len(systems))):
             s = systems[b]
-            if turn > 0:
+            if begins:
                 begin_step(m, c, s, b)
             elif status[b] == READY:
                 continue
             status[b] = advance(m, c, s, b)
             if status[b] != READY:
                 waiting += 1
-    return waiting
+        finish(shares, waiting)
+        done += 1
+    return wait_for_all(shares) if own == 0 else done
 
 
 step = jit_entry(_step)

@@ -158,7 +158,7 @@ class Batch(NamedTuple):
 
     Attributes:
         setup: `(1,)` of `SETUP`: what all systems share.
-        turns: `(blocks,)` the number of the last step in which each block of systems has been taken up.
+        shares: `(threads + 1, COLUMNS)` of `turns`: who does which blocks of systems.
         status: `(B,)` what stands between a system and its next decision.
         systems: `(B,)` of `ENV`.
         jobs: `(B, capacity)` of `JOB`.
@@ -179,7 +179,7 @@ class Batch(NamedTuple):
     """
 
     setup: Array
-    turns: Ints
+    shares: Ints
     status: Slots
     systems: Array
     jobs: Array
@@ -198,13 +198,13 @@ class Batch(NamedTuple):
     records: Array
 
 
-def _aligned(shape: tuple[int, ...], kind: Any) -> npt.NDArray[Any]:
+def aligned(shape: tuple[int, ...], kind: Any) -> npt.NDArray[Any]:
     """Return zeros that begin with a line of the processor's cache."""
     size = math.prod(shape) * np.dtype(kind).itemsize
     room = np.zeros(size + _LINE, np.uint8)
     start = -room.ctypes.data % _LINE
-    aligned: npt.NDArray[Any] = room[start : start + size].view(kind).reshape(shape)
-    return aligned
+    array: npt.NDArray[Any] = room[start : start + size].view(kind).reshape(shape)
+    return array
 
 
 def _planes(count: int, places: int, kind: Any) -> npt.NDArray[Any]:
@@ -216,7 +216,7 @@ def _planes(count: int, places: int, kind: Any) -> npt.NDArray[Any]:
     """
     size = np.dtype(kind).itemsize
     width = (count * size // _LINE + 2) * _LINE // size
-    return _aligned((places, width), kind)[:, :count].T
+    return aligned((places, width), kind)[:, :count].T
 
 
 def _orders(count: int, capacity: int) -> Slots:
@@ -229,7 +229,7 @@ def laid_out(batch: Batch) -> Batch:
     """Return a batch of the same content whose arrays lie in memory as `allocate_batch` lays them."""
     count, capacity = batch.jobs.shape
     arrays = {
-        "systems": _aligned((count,), ENV),
+        "systems": aligned((count,), ENV),
         "jobs": _planes(count, capacity, JOB),
         "orders": _orders(count, capacity),
         "outcomes": _planes(count, OUTCOMES, np.float64),
@@ -249,7 +249,7 @@ def allocate_batch(
     entries: int,
     raw: bool,
     slots: int,
-    blocks: int,
+    shares: Ints,
     **tables: Any,
 ) -> Batch:
     """Allocate B empty systems.
@@ -263,14 +263,14 @@ def allocate_batch(
         entries: entries of an observation.
         raw: whether observations are float64, else float32.
         slots: rows of the job table K.
-        blocks: into which the systems are divided for threads.
+        shares: who does which blocks of systems.
         **tables: `setup`, `terms`, `table`, `rules`, shared by all systems.
     """
     kind = np.float64 if raw else np.float32
     batch = Batch(
-        turns=np.zeros(blocks, np.int64),
+        shares=shares,
         status=np.zeros(count, np.int32),
-        systems=_aligned((count,), ENV),
+        systems=aligned((count,), ENV),
         jobs=_planes(count, capacity, JOB),
         orders=_orders(count, capacity),
         chunks=np.zeros((count, chunk), TO_COME),
