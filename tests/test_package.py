@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 import queue_env
 
@@ -55,3 +58,20 @@ def test_kernel_functions_are_all_compiled() -> None:
             if isinstance(node, ast.FunctionDef):
                 made = f"jit_entry({node.name})" in assigned or f"intrinsic({node.name})" in assigned
                 assert node.decorator_list or made, f"{source.name}: {node.name}"
+
+
+def read_yaml(name: str) -> Any:
+    return yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
+
+
+def test_the_workflow_is_ci_run_for_every_python_that_the_package_names() -> None:
+    job = read_yaml(".github/workflows/ci.yml")["jobs"]["run"]
+    assert [step["run"] for step in job["steps"] if "run" in step] == ["bash .ci/run"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    python = "Programming Language :: Python :: "
+    named = [entry.removeprefix(python) for entry in project["classifiers"] if entry.startswith(python)]
+    assert job["strategy"]["matrix"]["python"] == named
+
+
+def test_the_citation_is_of_this_version() -> None:
+    assert read_yaml("CITATION.cff")["version"] == queue_env.__version__
