@@ -33,12 +33,12 @@ def test_onnx(name: str) -> None:
     import onnxruntime
 
     network = NETWORKS[name]
-    session = onnxruntime.InferenceSession(onnx_bytes(network), providers=["CPUExecutionProvider"])
+    model = onnxruntime.InferenceSession(onnx_bytes(network), providers=["CPUExecutionProvider"])
     for batch in (inputs(network), inputs(network)[:1]):
-        (rates,) = session.run(["rate"], {"features": batch})
+        (rates,) = model.run(["rate"], {"features": batch})
         assert rates.shape == (len(batch),)
         np.testing.assert_allclose(rates, network.rates(batch), rtol=1e-6, atol=1e-12)
-    assert session.get_modelmeta().custom_metadata_map == describe(network)
+    assert model.get_modelmeta().custom_metadata_map == describe(network)
 
 
 @pytest.mark.parametrize("name", ["learned-high-load-2", "logistic", "relu"])
