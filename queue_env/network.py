@@ -148,15 +148,19 @@ class Network:
         head = [ACTIVATIONS.index(self.activation), len(self.weights), *self.widths, *codes]
         return (*map(float, head), *self.vector.tolist())
 
-    def rates(self, features: FloatArray) -> FloatArray:
-        """Return the anchor's rates, shape (B,), for values of the features, shape (B, features)."""
+    def logits(self, features: FloatArray) -> FloatArray:
+        """Return what the last layer gives, shape (B,), for values of the features, shape (B, features)."""
         values = features
         for layer, (weights, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             values = values @ weights.T + bias
             if layer < len(self.weights) - 1:
                 values = np.tanh(values) if self.activation == "tanh" else np.maximum(values, 0.0)
+        return values[:, 0]
+
+    def rates(self, features: FloatArray) -> FloatArray:
+        """Return the anchor's rates, shape (B,), for values of the features, shape (B, features)."""
         with np.errstate(over="ignore"):  # far below zero it is zero
-            return np.asarray(1.0 / (1.0 + np.exp(-values[:, 0])))
+            return np.asarray(1.0 / (1.0 + np.exp(-self.logits(features))))
 
 
 def _numbers(owner: str, name: str, values: ArrayLike, dimensions: int) -> FloatArray:

@@ -9,6 +9,8 @@ import typer
 from queue_env._version import __version__
 from queue_env.cli.catalogue import bench, list_all, theory
 from queue_env.cli.errors import reporting_errors
+from queue_env.cli.explain import explain
+from queue_env.cli.export import export
 from queue_env.cli.figure import figure
 from queue_env.cli.score import score
 from queue_env.cli.simulate import simulate
@@ -20,6 +22,8 @@ app.command("list")(reporting_errors(list_all))
 app.command("simulate")(reporting_errors(simulate))
 app.command("score")(reporting_errors(score))
 app.add_typer(figure, name="figure")
+app.command("explain")(reporting_errors(explain))
+app.command("export")(reporting_errors(export))
 app.command("theory")(reporting_errors(theory))
 app.command("bench")(reporting_errors(bench))
 

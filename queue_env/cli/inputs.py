@@ -17,6 +17,7 @@ __all__ = [
     "check_figure",
     "check_out",
     "check_positive",
+    "check_seed",
     "check_threads",
     "check_writable",
     "checkpoint_file",
@@ -82,6 +83,17 @@ def check_positive(option: str, number: float) -> float:
     if not 0 < number < math.inf:
         raise ValueError(f"{option} must be a finite number > 0, got {number!r}")
     return number
+
+
+def check_seed(seed: int) -> int:
+    """Return the seed.
+
+    Raises:
+        ValueError: it is negative.
+    """
+    if seed < 0:
+        raise ValueError(f"--seed must be at least 0, got {seed}")
+    return seed
 
 
 def check_threads(threads: int | None) -> int | None:

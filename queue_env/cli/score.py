@@ -14,6 +14,7 @@ from queue_env.cli.errors import Interrupts
 from queue_env.cli.inputs import (
     check_out,
     check_positive,
+    check_seed,
     check_threads,
     check_writable,
     checkpoint_file,
@@ -106,17 +107,6 @@ def check_range(ends: tuple[float, float]) -> tuple[float, float]:
     if not 0 < ends[0] < ends[1] < float("inf"):
         raise ValueError(f"--range must be two times, 0 < T0 < T1 [mean service times], got {ends[0]:g} {ends[1]:g}")
     return ends
-
-
-def check_seed(seed: int) -> int:
-    """Return the seed.
-
-    Raises:
-        ValueError: it is negative.
-    """
-    if seed < 0:
-        raise ValueError(f"--seed must be at least 0, got {seed}")
-    return seed
 
 
 def load_wanted(model: Scenario, names: Sequence[str] | None, tail_range: tuple[float, float]) -> list[Wanted]:

@@ -56,8 +56,8 @@ def work_like(m: Memory, s: Record, code: int) -> float:
 
 
 @jit
-def feature(m: Memory, s: Record, code: int) -> float:
-    """Return a feature of the state after an event, with more jobs than servers present."""
+def feature(m: Memory, s: Record, code: int, unit: float) -> float:
+    """Return a feature of a state with more jobs than servers present; the unit is that of size and time."""
     if code == CROWD:
         return math.log(float(s["number"]) / s["servers"])
     if code == SERVERS:
@@ -67,7 +67,7 @@ def feature(m: Memory, s: Record, code: int) -> float:
     if code == SPARE:
         return float(s["spare"])
     # To all the digits that matter; log1p takes three times as long.
-    return math.log(1.0 + work_like(m, s, code) / float(m.parameters[UNIT]))
+    return math.log(1.0 + work_like(m, s, code) / unit)
 
 
 @jit_apart
@@ -99,6 +99,7 @@ def pass_through(numbers: Floats, values: Floats) -> float:
 def network_rate(m: Memory, s: Record) -> float:
     """Return the anchor's rate for the state after an event, with more jobs than servers present."""
     first = WIDTHS + int(m.parameters[LAYERS]) + 1
+    unit = float(m.parameters[UNIT])
     for i in range(int(m.parameters[WIDTHS])):
-        m.scratch[0, i] = feature(m, s, int(m.parameters[first + i]))
+        m.scratch[0, i] = feature(m, s, int(m.parameters[first + i]), unit)
     return pass_through(m.parameters, m.scratch)

@@ -1,6 +1,16 @@
 """What results of policies look like: their tables, and the figures of tails."""
 
 from queue_env.report.curves import joined_tails_csv, joined_tails_figure, score_figure
+from queue_env.report.explain import (
+    effects_csv,
+    effects_table,
+    map_csv,
+    maps_figure,
+    rules_table,
+    shares,
+    shares_table,
+    structure_figure,
+)
 from queue_env.report.figure import tail_figure
 from queue_env.report.impatient_crossing import crossing_csv, crossing_figure, crossing_table
 from queue_env.report.impatient_curves import curves_csv, curves_figure, curves_tables
@@ -27,23 +37,31 @@ __all__ = [
     "curves_figure",
     "curves_tables",
     "difference_table",
+    "effects_csv",
+    "effects_table",
     "headline",
     "html_table",
     "joined_tails_csv",
     "joined_tails_figure",
     "line_style",
+    "map_csv",
+    "maps_figure",
     "markdown",
     "paired_differences",
     "require_matplotlib",
     "result_tables",
     "rich_table",
+    "rules_table",
     "scenario_line",
     "score_figure",
     "score_headline",
     "score_tables",
+    "shares",
+    "shares_table",
     "sizes_csv",
     "sizes_figure",
     "sizes_tables",
     "speed",
+    "structure_figure",
     "tail_figure",
 ]
