@@ -67,7 +67,7 @@ def write_files(
     Args:
         directory: made if it is not there.
         texts: by the names of the files.
-        figures: the same.
+        figures: the same; the name says the format, .png or .svg.
         others: names of files that were written already.
     """
     from queue_env.report import atomic_file
@@ -78,7 +78,7 @@ def write_files(
             file.write(text.encode())
     for name, figure in figures.items():
         with atomic_file(directory / name) as file:
-            figure.savefig(file, format="png")
+            figure.savefig(file, format=name.rpartition(".")[2])
     typer.echo(f"wrote {', '.join([*texts, *figures, *others])} to {directory}", err=True)
 
 
