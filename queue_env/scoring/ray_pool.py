@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
 from concurrent.futures import Executor, Future
@@ -16,6 +17,7 @@ from queue_env.distributions.checks import refuse
 __all__ = ["RayPool", "check_cluster", "connected"]
 
 AUTO = "auto"
+_PATIENCE = 10.0  # seconds in which a head must answer
 _RETRIES = 20  # of a task whose worker or node is gone; more, and the task itself is likely to be what ends them
 
 
@@ -55,6 +57,7 @@ def connected(ray: bool | str) -> Iterator[None]:
         yield
         return
     address = None if ray in (True, AUTO) else str(ray)
+    _check_reachable(address)
     try:
         library.init(address, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, RuntimeError) as error:
@@ -63,6 +66,17 @@ def connected(ray: bool | str) -> Iterator[None]:
         yield
     finally:
         library.shutdown()
+
+
+def _check_reachable(address: str | None) -> None:
+    """Raise ConnectionError where nobody listens, which Ray would try for minutes."""
+    host, colon, port = (address or "").rpartition("://")[2].rpartition(":")
+    if not colon:
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=_PATIENCE).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise ConnectionError(f"there is no Ray cluster at {address}: {error}") from error
 
 
 class RayPool(Executor):
