@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -23,7 +25,7 @@ ENV = "queue-env-big-jobs"
 
 @dataclass(frozen=True)
 class PPOSettings:
-    """What decides a training; `learning_rate` to `minibatch` is what a search changes.
+    """What decides a training; `learning_rate` to `minibatches` is what a search changes.
 
     Attributes:
         scenario: a name.
@@ -34,7 +36,7 @@ class PPOSettings:
         clip: of the ratio of probabilities.
         entropy: coefficient of the entropy.
         epochs: over the decisions of an iteration.
-        minibatch: decisions of a gradient.
+        minibatches: gradients of an epoch, each by as many of the decisions.
         systems: side by side.
         rollout: decisions of each system in an iteration.
         hidden: width of both hidden layers, of actor and critic.
@@ -50,7 +52,7 @@ class PPOSettings:
     clip: float = 0.2
     entropy: float = 0.0
     epochs: int = 4
-    minibatch: int = 2048
+    minibatches: int = 4
     systems: int = 64
     rollout: int = 128
     hidden: int = 16
@@ -62,6 +64,11 @@ class PPOSettings:
         """Decisions of an iteration."""
         return self.systems * self.rollout
 
+    @property
+    def minibatch(self) -> int:
+        """Decisions of a gradient."""
+        return self.batch // self.minibatches
+
     def plain(self) -> dict[str, Any]:
         """The settings as they are written into files."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
@@ -72,6 +79,7 @@ def make_algorithm(settings: PPOSettings) -> Any:
 
     The mode is NEXT_STEP, the only one that RLlib handles.
     """
+    logging.getLogger("ray.rllib").setLevel(logging.ERROR)  # it says at every start that there is an older stack
     register_env(ENV, _make_env)
     fresh: Any = PPOConfig  # whose constructor has no types
     config = fresh().environment(ENV, env_config=settings.plain(), disable_env_checking=True)
@@ -159,8 +167,6 @@ def _algorithm(settings: PPOSettings) -> Iterator[Any]:
 
 def _keep(algorithm: Any, checkpoint: Path) -> None:
     """Write the algorithm beside, and rename."""
-    import shutil
-
     beside, before = checkpoint.with_name("checkpoint.part"), checkpoint.with_name("checkpoint.before")
     for leftover in (beside, before):
         shutil.rmtree(leftover, ignore_errors=True)

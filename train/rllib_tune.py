@@ -20,14 +20,14 @@ from train.rllib_ppo import PPOSettings, learn
 __all__ = ["Trial", "search"]
 
 REPLICATIONS = 8  # of every trial, on the same jobs
-RETRIES = 5  # of a trial whose worker is gone
+RETRIES = 2  # of a trial whose worker is gone
 _JUDGE = 7919  # beside the seed, so that no other command meets the same jobs
 SPACE: dict[str, tuple[float, float]] = {"learning_rate": (1e-4, 3e-3), "entropy": (1e-5, 1e-2)}
 CHOICES: dict[str, tuple[float, ...]] = {
     "gae_lambda": (0.9, 0.95, 0.98, 1.0),
     "clip": (0.1, 0.2, 0.3),
     "epochs": (2, 4, 8),
-    "minibatch": (512, 2048, 8192),
+    "minibatches": (1, 4, 16),
 }
 
 
