@@ -17,7 +17,7 @@ from queue_env.settings import Setting, set_up
 if TYPE_CHECKING:
     from queue_env.observation import Shown
 
-__all__ = ["NetworkAgent"]
+__all__ = ["NetworkAgent", "network_inputs", "rows_of"]
 
 
 class NetworkAgent(DynaSplit):
@@ -37,41 +37,9 @@ class NetworkAgent(DynaSplit):
         crowded = shown.number > self.servers
         rates = np.ones(len(crowded))
         if crowded.any():
-            columns = self._features(_rows_of(shown, crowded))
+            columns = network_inputs(rows_of(shown, crowded), self.servers, self.setting.spare, self.config.unit)
             rates[crowded] = self._network.rates(np.column_stack([columns[name] for name in self._network.features]))
         return rates
-
-    # ---- what the network sees -------------------------------------------------------------------
-
-    def _features(self, shown: Shown) -> dict[str, Floats]:
-        """Return all features of `queue_env.network.FEATURES`, each of shape (B,), with more jobs than servers."""
-        assert shown.anchor is not None
-        assert shown.size is not None
-        assert shown.remaining is not None
-        assert shown.work is not None
-        anchor = np.argmax(shown.anchor, axis=1)
-        others = shown.present & ~shown.anchor
-        place = np.cumsum(others, axis=1)
-        following, first = np.argmax(place == self.servers, axis=1), np.argmax(place == 1, axis=1)
-        anchors = _pick(shown.remaining, anchor)
-        shown_work = np.where(others, shown.remaining, 0.0).sum(axis=1)
-        others_work = np.where(place[:, -1] + 1 >= shown.number, shown_work, shown.work - anchors)
-        like_work = {
-            "anchor_size": _pick(shown.size, anchor),
-            "anchor_remaining": anchors,
-            "anchor_age": _pick(shown.age, anchor),
-            "next_remaining": _pick(shown.remaining, following),
-            "next_age": _pick(shown.age, following),
-            "least_remaining": _pick(shown.remaining, first),
-            "others_work": np.maximum(others_work, shown_work),
-        }
-        count, spare = np.full(len(anchor), float(self.servers)), np.full(len(anchor), self.setting.spare)
-        like_number = {"crowd": shown.number / self.servers, "servers": count}
-        return (
-            {name: np.log1p(values / self.config.unit) for name, values in like_work.items()}
-            | {name: np.log(values) for name, values in like_number.items()}
-            | {"load": 1.0 - spare / count, "spare": spare}
-        )
 
     # ---- what it is made of ----------------------------------------------------------------------
 
@@ -94,7 +62,45 @@ class NetworkAgent(DynaSplit):
             refuse(self.label, "slots", allowed, self.layout.slots)
 
 
-def _rows_of(shown: Shown, which: NDArray[np.bool_]) -> Shown:
+def network_inputs(shown: Shown, servers: int, spare: float, unit: float) -> dict[str, Floats]:
+    """Return all features of `queue_env.network.FEATURES`, each of shape (B,).
+
+    Args:
+        shown: a batch of B observations, each with more jobs than servers.
+        servers: number of servers n.
+        spare: n(1-ρ).
+        unit: mean size.
+    """
+    assert shown.anchor is not None
+    assert shown.size is not None
+    assert shown.remaining is not None
+    assert shown.work is not None
+    anchor = np.argmax(shown.anchor, axis=1)
+    others = shown.present & ~shown.anchor
+    place = np.cumsum(others, axis=1)
+    following, first = np.argmax(place == servers, axis=1), np.argmax(place == 1, axis=1)
+    anchors = _pick(shown.remaining, anchor)
+    shown_work = np.where(others, shown.remaining, 0.0).sum(axis=1)
+    others_work = np.where(place[:, -1] + 1 >= shown.number, shown_work, shown.work - anchors)
+    like_work = {
+        "anchor_size": _pick(shown.size, anchor),
+        "anchor_remaining": anchors,
+        "anchor_age": _pick(shown.age, anchor),
+        "next_remaining": _pick(shown.remaining, following),
+        "next_age": _pick(shown.age, following),
+        "least_remaining": _pick(shown.remaining, first),
+        "others_work": np.maximum(others_work, shown_work),
+    }
+    count, all_spare = np.full(len(anchor), float(servers)), np.full(len(anchor), spare)
+    like_number = {"crowd": shown.number / servers, "servers": count}
+    return (
+        {name: np.log1p(values / unit) for name, values in like_work.items()}
+        | {name: np.log(values) for name, values in like_number.items()}
+        | {"load": 1.0 - all_spare / count, "spare": all_spare}
+    )
+
+
+def rows_of(shown: Shown, which: NDArray[np.bool_]) -> Shown:
     """Return those of a batch of observations."""
     parts: dict[str, Any] = {name: None if part is None else part[which] for name, part in shown._asdict().items()}
     return shown._replace(**parts)

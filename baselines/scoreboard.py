@@ -17,6 +17,7 @@ from queue_env.cli import options
 from queue_env.cli.errors import reporting_errors
 from queue_env.cli.inputs import check_out
 from queue_env.cli.output import json_text, print_tables, write_files
+from queue_env.cli.ray import WithRay
 from queue_env.cli.score import ALL, Wanted, checked_run, heading_of, load_wanted, notes_on, score_each
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def scoreboard(
     most_jobs: options.MostJobs = "2e8",
     seed: options.Seed = 0,
     threads: options.Threads = None,
+    ray: options.Ray = None,
     out: options.BoardOut = Path("baselines/results"),
     as_json: options.Json = False,
 ) -> None:
@@ -49,14 +51,17 @@ def scoreboard(
 
     Example: python -m baselines.scoreboard --scenario high-load-2 --policy srpt --policy dynasplit --out results
     """
+    from queue_env.scoring.pools import cluster
+
     check_out(out)
-    run = checked_run(TAIL_RANGE, width, jobs, most_jobs, seed, threads)
+    run = checked_run(TAIL_RANGE, width, jobs, most_jobs, seed, threads, ray)
     wanted = _wanted(scenarios, policies)
     found: dict[str, Scores] = {}
-    for name, (model, chosen) in wanted.items():
-        kept = out / UNFINISHED / name
-        kept.mkdir(parents=True, exist_ok=True)
-        found[name] = _scored(model, chosen, run, kept)
+    with cluster(ray):
+        for name, (model, chosen) in wanted.items():
+            kept = out / UNFINISHED / name
+            kept.mkdir(parents=True, exist_ok=True)
+            found[name] = _scored(model, chosen, run, kept)
     _write(out, {name: heading_of(model, run) for name, (model, _) in wanted.items()}, found)
     shutil.rmtree(out / UNFINISHED)
     if as_json:
@@ -155,7 +160,7 @@ def _flat(score: Score) -> dict[str, Any]:
 
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-app.command()(reporting_errors(scoreboard))
+app.command(cls=WithRay)(reporting_errors(scoreboard))
 
 if __name__ == "__main__":
     app(prog_name="python -m baselines.scoreboard")

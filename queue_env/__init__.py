@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from queue_env.scoring.agent_blocks import agent_policy
     from queue_env.scoring.curve import TailCurve, tail_curve
     from queue_env.scoring.score import Score, Scores, score, score_all
+    from queue_env.scoring.sweep import Sweep, sweep
     from queue_env.simulation import Simulation
     from queue_env.simulator import simulate
     from queue_env.trace import load_trace
@@ -33,6 +34,7 @@ __all__ = [
     "Score",
     "Scores",
     "Simulation",
+    "Sweep",
     "TailCurve",
     "Workload",
     "__version__",
@@ -46,6 +48,7 @@ __all__ = [
     "score",
     "score_all",
     "simulate",
+    "sweep",
     "tail_curve",
 ]
 
@@ -61,6 +64,7 @@ _HOMES = {
     "Score": "scoring.score",
     "Scores": "scoring.score",
     "Simulation": "simulation",
+    "Sweep": "scoring.sweep",
     "TailCurve": "scoring.curve",
     "Workload": "workload",
     "agent_policy": "scoring.agent_blocks",
@@ -73,6 +77,7 @@ _HOMES = {
     "score": "scoring.score",
     "score_all": "scoring.score",
     "simulate": "simulator",
+    "sweep": "scoring.sweep",
     "tail_curve": "scoring.curve",
 }
 

@@ -26,7 +26,9 @@ DELAY = 2.0
 
 
 @contextmanager
-def job_progress(total: int | None, description: str, enabled: bool | None = None) -> Iterator[Advance]:
+def job_progress(
+    total: int | None, description: str, enabled: bool | None = None, unit: str = "jobs"
+) -> Iterator[Advance]:
     """Show how far a run is, how many jobs it simulates a second and how long it will take.
 
     Standard output is left alone. The bar stays after the run, also after one that was interrupted.
@@ -36,6 +38,7 @@ def job_progress(total: int | None, description: str, enabled: bool | None = Non
         description: the text in front of the bar.
         enabled: None: only if standard error is a terminal. True: always, though what is not a terminal only
             gets the last state. False: never.
+        unit: what is counted, if not jobs.
 
     Yields:
         `advance(n)`, to be called after each further n jobs.
@@ -48,7 +51,7 @@ def job_progress(total: int | None, description: str, enabled: bool | None = Non
     if not (sys.stderr.isatty() if enabled is None else enabled):
         yield _ignore
         return
-    progress = _jobs_bar()
+    progress = _bar(unit)
     task = progress.add_task(description, total=total)
     appear = threading.Timer(DELAY, progress.start)
     appear.daemon = True
@@ -67,22 +70,22 @@ def _ignore(jobs: int, total: float | None = None) -> None:
     pass
 
 
-def _jobs_bar() -> Progress:
+def _bar(unit: str) -> Progress:
     # rich takes 0.1 s to import, which a script without a bar should not pay.
     from rich.console import Console
     from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
     from rich.text import Text
 
-    class JobRate(ProgressColumn):
+    class Rate(ProgressColumn):
         def render(self, task: Task) -> Text:
             speed = task.finished_speed or task.speed
-            return Text("" if speed is None else f"{_short(speed)} jobs/s", style="progress.data.speed")
+            return Text("" if speed is None else f"{_short(speed)} {unit}/s", style="progress.data.speed")
 
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.completed:,.0f} jobs"),
-        JobRate(),
+        TextColumn("{task.completed:,.0f} " + unit),
+        Rate(),
         TimeRemainingColumn(elapsed_when_finished=True),
         console=Console(stderr=True),
         # Else rich would send what the program prints to standard error, around a redirection to a file.

@@ -215,6 +215,27 @@ class Estimate(NamedTuple):
             value, without = self.value - other.value, self.without - other.without
         return Estimate(value, without, self.used | other.used)
 
+    def ratio_to(self, other: Estimate, level: float = 0.95) -> Interval:
+        """The ratio of two single numbers, with an interval over rows that belong together.
+
+        Where one has more rows, such as further replications, those without a partner add to the value only. What is
+        left of a row once the other is scaled by the ratio, its pseudo-values, is what the interval rests on.
+
+        Source: Law, Simulation Modeling and Analysis (5th ed., 2015), section 9.3.2 (linearised).
+        """
+        count = min(len(self.used), len(other.used))
+        both = self.used[:count] & other.used[:count]
+        value = quotient(self.value, other.value)
+        rows = self._pseudo_values()[:count] - value * other._pseudo_values()[:count]
+        half = quotient(_half_width(rows[both], level), other.value)
+        return Interval(float(value), max(float(value - half), 0.0), float(value + half), level)
+
+    def _pseudo_values(self) -> FloatArray:
+        """What each row contributes, shape (rows, *value.shape), as if those that are used were all."""
+        count = int(self.used.sum())
+        with np.errstate(invalid="ignore"):
+            return np.asarray(count * self.value - (count - 1) * self.without)
+
 
 def jackknife(sums: NDArray[Any], combine: Callable[[NDArray[Any]], FloatArray], most: float = math.inf) -> Estimate:
     """The estimate that a function of pooled sums gives.

@@ -93,6 +93,7 @@ def test_options_reach_the_scores(asked: list[dict[str, Any]], tmp_path: Path) -
         "most_jobs": 100_000_000,
         "seed": 7,
         "threads": 1,
+        "ray": None,
         "checkpoint": tmp_path / "new" / "kept" / "srpt.npz",
     }
     assert (tmp_path / "new" / "kept").is_dir()

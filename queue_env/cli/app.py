@@ -12,15 +12,18 @@ from queue_env.cli.errors import reporting_errors
 from queue_env.cli.explain import explain
 from queue_env.cli.export import export
 from queue_env.cli.figure import figure
+from queue_env.cli.ray import WithRay
 from queue_env.cli.score import score
 from queue_env.cli.simulate import simulate
+from queue_env.cli.sweep import sweep
 
 __all__ = ["app", "main", "reporting_errors"]
 
 app = typer.Typer(name="queue-env", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command("list")(reporting_errors(list_all))
 app.command("simulate")(reporting_errors(simulate))
-app.command("score")(reporting_errors(score))
+app.command("score", cls=WithRay)(reporting_errors(score))
+app.command("sweep", cls=WithRay)(reporting_errors(sweep))
 app.add_typer(figure, name="figure")
 app.command("explain")(reporting_errors(explain))
 app.command("export")(reporting_errors(export))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from queue_env.cli import options
-from queue_env.cli.errors import Interrupts, reporting_errors
+from queue_env.cli.errors import reporting_errors
 from queue_env.cli.figure_impatient import COMMANDS
 from queue_env.cli.inputs import (
     check_figure,
@@ -20,6 +20,7 @@ from queue_env.cli.inputs import (
     parse_count,
 )
 from queue_env.cli.output import write_files
+from queue_env.interrupts import Interrupts
 
 if TYPE_CHECKING:
     from queue_env.scenarios import Scenario

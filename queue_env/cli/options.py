@@ -228,3 +228,61 @@ BoardOut: TypeAlias = Annotated[
         rich_help_panel=_OUTPUT,
     ),
 ]
+Ray: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="[ADDRESS]",
+        help="Run on a Ray cluster: HOST:PORT, local for one on this machine, or, if nothing is said, the one that "
+        "runs on this machine, else local. The result is the same.",
+        rich_help_panel=_RUN,
+    ),
+]
+Over: TypeAlias = Annotated[
+    list[str],
+    typer.Option(
+        "--over",
+        metavar="AXIS",
+        help="load=0.5:0.95:10 for 10 values at equal distances, b=0.1:10:5:log for 5 at equal ratios, or a list, "
+        "servers=1,2,4. Twice for all combinations.",
+    ),
+]
+Measure: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        help="mean_response, p99, p99.9, mean_slowdown, tail:1000 for P[T > 1000], normalised_tail:1000, throughput, "
+        "abandonment and so on, or score."
+    ),
+]
+SweepJobs: TypeAlias = Annotated[
+    str, typer.Option("--jobs", metavar="COUNT", help="Jobs to count at each point, such as 1e6.", rich_help_panel=_RUN)
+]
+SweepWidth: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--width",
+        help="Of scores: the relative half-width of the 95 % interval, 0.05 by default.",
+        rich_help_panel=_RUN,
+    ),
+]
+SweepMostJobs: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--most-jobs",
+        metavar="COUNT",
+        help="Of scores: jobs that may be simulated for each in place of the wanted precision, 2e8 by default.",
+        rich_help_panel=_RUN,
+    ),
+]
+SweepOut: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="DIRECTORY",
+        help="Where to write sweep.json, table.csv, table.md, sweep.png, sweep.svg, and points as they are finished.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+Resume: TypeAlias = Annotated[
+    bool, typer.Option("--resume", help="Go on from the points that --out has.", rich_help_panel=_RUN)
+]

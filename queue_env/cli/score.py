@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from queue_env.cli import options
-from queue_env.cli.errors import Interrupts
 from queue_env.cli.inputs import (
     check_out,
     check_positive,
@@ -22,6 +21,7 @@ from queue_env.cli.inputs import (
     parse_count,
 )
 from queue_env.cli.output import json_text, print_tables, write_files
+from queue_env.interrupts import Interrupts
 
 if TYPE_CHECKING:
     from queue_env.report import Table
@@ -46,6 +46,7 @@ def score(
     load: options.ScenarioLoad = None,
     overrides: options.Overrides = None,
     threads: options.Threads = None,
+    ray: options.Ray = None,
     checkpoint: options.CheckpointDirectory = None,
     out: options.ScoreOut = None,
     as_json: options.Json = False,
@@ -58,7 +59,7 @@ def score(
     Example: queue-env score high-load-2 --policy srpt --policy dynasplit --width 0.05 --out results
     """
     check_out(out)
-    run = checked_run(tail_range, width, jobs, most_jobs, seed, threads)
+    run = checked_run(tail_range, width, jobs, most_jobs, seed, threads, ray)
     if checkpoint is not None:
         check_writable("--checkpoint", checkpoint)
     model = named_scenario(scenario, {"servers": servers, "load": load}, overrides or ())
@@ -81,13 +82,24 @@ class Wanted:
 
 
 def checked_run(
-    tail_range: tuple[float, float], width: float, jobs: str, most_jobs: str, seed: int, threads: int | None
+    tail_range: tuple[float, float],
+    width: float,
+    jobs: str,
+    most_jobs: str,
+    seed: int,
+    threads: int | None,
+    ray: str | None = None,
 ) -> dict[str, Any]:
     """Return the arguments that all scores of a command share.
 
     Raises:
         ValueError: one is not allowed.
+        ImportError: there is no Ray.
     """
+    if ray is not None:
+        from queue_env.scoring.ray_pool import check_cluster
+
+        check_cluster(ray)
     return {
         "tail_range": check_range(tail_range),
         "rel_half_width": check_positive("--width", width),
@@ -95,6 +107,7 @@ def checked_run(
         "most_jobs": parse_count("--most-jobs", most_jobs),
         "seed": check_seed(seed),
         "threads": check_threads(threads),
+        "ray": ray,
     }
 
 
@@ -129,10 +142,11 @@ def score_each(
     wanted: Sequence[Wanted], model: Scenario, run: dict[str, Any], directory: Path | None
 ) -> tuple[list[Score], KeyboardInterrupt | ValueError | None]:
     """Return the scores, in the order of the policies, and what has cut them short, if anything."""
+    from queue_env.scoring.pools import cluster
     from queue_env.scoring.score import score as score_one
 
     rows: list[Score] = []
-    with Interrupts() as interrupts:
+    with Interrupts() as interrupts, cluster(run["ray"]):
         for item in wanted:
             kept = checkpoint_file(directory, item.label)
             try:

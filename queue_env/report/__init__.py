@@ -24,6 +24,8 @@ from queue_env.report.results import (
 )
 from queue_env.report.scores import scenario_line, score_headline, score_tables
 from queue_env.report.style import line_style, require_matplotlib
+from queue_env.report.sweep import sweep_csv, sweep_table
+from queue_env.report.sweep_figure import sweep_figure
 from queue_env.report.table import Table, atomic_file, csv_text, html_table, markdown, rich_table
 
 __all__ = [
@@ -63,5 +65,8 @@ __all__ = [
     "sizes_tables",
     "speed",
     "structure_figure",
+    "sweep_csv",
+    "sweep_figure",
+    "sweep_table",
     "tail_figure",
 ]

@@ -17,6 +17,7 @@ from queue_env.scoring import agent_blocks
 from queue_env.scoring.agent_blocks import AgentBlocks, AgentPolicy
 from queue_env.scoring.blocks import Blocks
 from queue_env.scoring.decomposition import Decomposition, decompose
+from queue_env.scoring.pools import Cluster
 from queue_env.scoring.strata import check_decomposable, make_strata
 from queue_env.settings import Setting
 from queue_env.tail import Estimate, check_times
@@ -108,6 +109,7 @@ def tail_curve(
     level: int | None = None,
     most_jobs: float = MOST_JOBS,
     threads: int | None = None,
+    ray: Cluster = None,
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
 ) -> TailCurve:
@@ -124,6 +126,7 @@ def tail_curve(
             does not depend on it but for noise.
         most_jobs: jobs that may be simulated; then the run stops short of the precision.
         threads: replications run at once; one for each core if not given.
+        ray: a Ray cluster to run them on in place of threads, by its address, or True; see `connected`.
         progress: whether to show a bar; only on a terminal, if not given.
         checkpoint: file that keeps what is finished, and from which the same call goes on.
 
@@ -132,7 +135,7 @@ def tail_curve(
         KeyboardInterrupt: interrupted before there was enough for intervals.
     """
     model = scenario(source)
-    check_run("tail_curve", seed=seed, level=level, most_jobs=most_jobs, threads=threads)
+    check_run("tail_curve", seed=seed, level=level, most_jobs=most_jobs, threads=threads, ray=ray)
     check_decomposable(model, "tail_curve")
     times = check_t_grid(model, default_times(model) if t_grid is None else t_grid)
     runnable = runnable_policy(model, policy, "tail_curve")
@@ -147,6 +150,7 @@ def tail_curve(
         level=level,
         most_jobs=most_jobs,
         threads=threads,
+        ray=ray,
         progress=progress,
         checkpoint=checkpoint,
     )
@@ -215,14 +219,20 @@ def _identity(runnable: Setting | AgentPolicy) -> str:
     return signature(runnable.policy)
 
 
-def check_run(caller: str, *, seed: int, level: int | None, most_jobs: float, threads: int | None) -> None:
-    """Raise ValueError where an argument of a run is not allowed, in the name of the caller."""
+def check_run(
+    caller: str, *, seed: int, level: int | None, most_jobs: float, threads: int | None, ray: Cluster
+) -> None:
+    """Raise ValueError where an argument of a run is not allowed, in the name of the caller, or ImportError."""
     whole(caller, "seed", seed, 0)
     positive(caller, "most_jobs", most_jobs)
     if level is not None:
         whole(caller, "level", level, 0)
     if threads is not None:
         whole(caller, "threads", threads, 1)
+    if ray:
+        from queue_env.scoring.ray_pool import check_cluster
+
+        check_cluster(ray)
 
 
 def run_decomposition(
@@ -237,6 +247,7 @@ def run_decomposition(
     level: int | None,
     most_jobs: float,
     threads: int | None,
+    ray: Cluster,
     progress: bool | None,
     checkpoint: str | Path | None,
 ) -> Decomposition:
@@ -275,6 +286,7 @@ def run_decomposition(
         seed=seed,
         most_jobs=most_jobs,
         threads=threads,
+        ray=ray,
         progress=progress,
         checkpoint=kept,
         label=label_of(runnable),

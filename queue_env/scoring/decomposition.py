@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -19,6 +18,7 @@ from queue_env.progress import Advance, job_progress
 from queue_env.scoring import pilot
 from queue_env.scoring.blocks import Replication
 from queue_env.scoring.pilot import Plan, Replicator, Seen, allocate_runs, jobs_of, plan_runs
+from queue_env.scoring.pools import Cluster, open_pool
 from queue_env.tail import Estimate, jackknife, quotient
 
 __all__ = ["Decomposition", "decompose"]
@@ -96,6 +96,7 @@ def decompose(
     seed: int,
     most_jobs: float,
     threads: int | None = None,
+    ray: Cluster = None,
     progress: bool | None = None,
     checkpoint: Checkpoint | None = None,
     label: str = "",
@@ -109,6 +110,7 @@ def decompose(
         seed: the result is a function of it, whatever the threads.
         most_jobs: jobs that may be simulated.
         threads: replications run at once; one for each core if not given.
+        ray: a cluster to run them on in place of threads.
         progress: whether to show a bar; only on a terminal, if not given.
         checkpoint: keeps what is finished.
         label: of the policy, for the bar.
@@ -118,7 +120,7 @@ def decompose(
     """
     kept = _Kept(checkpoint)
     pilot_seed, main_seed = np.random.SeedSequence(seed).spawn(2)
-    with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
+    with open_pool(threads, ray) as pool:
         run = _Runner(pool)
         plan = kept.plan()
         if plan is None:
@@ -204,7 +206,7 @@ def _batch(
 class _Runner:
     """Runs replications in a pool, in order, and says how far it is."""
 
-    def __init__(self, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, pool: Executor) -> None:
         self._pool = pool
 
     def __call__(

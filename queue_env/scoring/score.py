@@ -22,6 +22,7 @@ from queue_env.scenarios import Scenario, scenario
 from queue_env.scoring.agent_runs import plain_run
 from queue_env.scoring.curve import MOST_JOBS, check_run, run_decomposition, runnable_policy
 from queue_env.scoring.decomposition import Decomposition
+from queue_env.scoring.pools import Cluster
 from queue_env.scoring.strata import check_decomposable
 from queue_env.tail import Estimate, counts_above, jackknife, quotient
 
@@ -192,6 +193,7 @@ def score(
     plain_jobs: int = PLAIN_JOBS,
     most_jobs: float = MOST_JOBS,
     threads: int | None = None,
+    ray: Cluster = None,
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
 ) -> Score:
@@ -210,6 +212,8 @@ def score(
         plain_jobs: jobs of the plain run; of an agent 400,000 at most.
         most_jobs: jobs that may be simulated for the score.
         threads: replications run at once; one for each core if not given.
+        ray: a Ray cluster to run replications on in place of threads, by its address, or True; see `connected`. The
+            plain run stays on this machine.
         progress: whether to show bars; only on a terminal, if not given.
         checkpoint: file that keeps what is finished of the decomposition.
 
@@ -217,7 +221,7 @@ def score(
         ValueError: an argument is not allowed; or the system is not stable under the policy.
     """
     model = scenario(source)
-    check_run("score", seed=seed, level=None, most_jobs=most_jobs, threads=threads)
+    check_run("score", seed=seed, level=None, most_jobs=most_jobs, threads=threads, ray=ray)
     make_plan(model, ["srpt"], jobs=plain_jobs)  # whose check of the number of jobs is wanted before any work
     began = time.perf_counter()
     if model.patience is not None:
@@ -248,6 +252,7 @@ def score(
         level=None,
         most_jobs=most_jobs,
         threads=threads,
+        ray=ray,
         progress=progress,
         checkpoint=checkpoint,
     )

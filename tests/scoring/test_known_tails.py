@@ -116,6 +116,7 @@ def decomposed(
             level=2,
             most_jobs=jobs,
             threads=2,
+            ray=None,
             progress=False,
             checkpoint=None,
         )

@@ -2,8 +2,9 @@
 
 import pytest
 
+from queue_env.cli.grids import parse_grid
 from queue_env.rules import parse_policy
-from train.grid import candidates, parse_grid
+from train.grid import candidates
 
 
 @pytest.mark.parametrize(
@@ -20,7 +21,7 @@ from train.grid import candidates, parse_grid
     ],
 )
 def test_grids(text: str, name: str, values: list[str]) -> None:
-    assert parse_grid(text) == (name, values)
+    assert parse_grid(text, "--parameter") == (name, values)
 
 
 @pytest.mark.parametrize(
@@ -28,19 +29,19 @@ def test_grids(text: str, name: str, values: list[str]) -> None:
 )
 def test_texts_that_are_no_grid(text: str) -> None:
     with pytest.raises(ValueError, match=r"--parameter must be NAME=LOW:HIGH:COUNT.*, got '"):
-        parse_grid(text)
+        parse_grid(text, "--parameter")
 
 
 @pytest.mark.parametrize("text", ["d=1:inf:3", "d=nan:2:3"])
 def test_ends_are_finite(text: str) -> None:
     with pytest.raises(ValueError, match="with finite numbers"):
-        parse_grid(text)
+        parse_grid(text, "--parameter")
 
 
 @pytest.mark.parametrize("text", ["d=0:1:3:log", "d=1:-1:3:log"])
 def test_equal_ratios_need_positive_ends(text: str) -> None:
     with pytest.raises(ValueError, match="with LOW and HIGH above 0"):
-        parse_grid(text)
+        parse_grid(text, "--parameter")
 
 
 def test_candidates_are_all_combinations_beside_what_is_fixed() -> None:
