@@ -46,7 +46,7 @@ class AnchorFeatures(BaseFeaturesExtractor):
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
         """Return the features, shape (B, features)."""
         seen = observations.double()  # the others' work may be a small difference
-        rows = seen[:, SYSTEM : SYSTEM + ROW * self.rows].unflatten(1, (self.rows, ROW))
+        rows = seen[:, SYSTEM : SYSTEM + ROW * self.rows].reshape(-1, self.rows, ROW)
         servers = seen[:, -EXTRAS] if self.servers is None else torch.full_like(seen[:, 0], self.servers)
         number = torch.expm1(seen[:, NUMBER]).round()
         values = self._of_jobs(seen, rows, servers, number)

@@ -103,7 +103,7 @@ class BigJobs(VectorWrapper):
 
     def _jobs(self, size: float) -> list[dict[str, Any]]:
         for _ in range(_DRAWS if self.states else 0):
-            state = self.states[self._rng.integers(len(self.states))]
+            state = self.states[int(self._rng.integers(len(self.states)))]
             if state.largest < size:
                 return state.jobs
         return []

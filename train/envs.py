@@ -46,12 +46,17 @@ def make_training_env(
     """
     shares = [systems // len(models) + (k < systems % len(models)) for k in range(len(models))]
     rows = max(model.servers for model in models) + 2
-    action = "rule" if limit is None else "anchor"
     parts, envs = [], []
     for model, share in zip(models, shares, strict=True):
-        arguments = {"action": action, "observation": "compact", "episode": "big-job", "reward": "tail"}
         queue = QueueVectorEnv(
-            share, scenario=model.to_dict(), autoreset_mode="Disabled", max_episode_steps=most_steps, **arguments
+            share,
+            autoreset_mode="Disabled",
+            max_episode_steps=most_steps,
+            scenario=model.to_dict(),
+            action="rule" if limit is None else "anchor",
+            observation="compact",
+            episode="big-job",
+            reward="tail",
         )
         parts.append(BigJobs(queue))
         env: VectorEnv[Any, Any, Any] = parts[-1]

@@ -52,7 +52,7 @@ class Judge:
 
     def check(self, policies: Sequence[Any]) -> FloatArray:
         """Return the scores of policies on the seeds of the training, shape (policies, scenarios)."""
-        return self._scores(policies, self._seeds(_CHECK, self.replications)).mean(axis=1)
+        return np.asarray(self._scores(policies, self._seeds(_CHECK, self.replications)).mean(axis=1))
 
     def fresh(self, policies: Mapping[str, Any]) -> dict[str, dict[str, FloatArray]]:
         """Score policies on other seeds.

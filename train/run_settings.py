@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from queue_env.distributions.checks import finite, positive, refuse, whole
 from queue_env.network import NAMES, check_hidden
 from queue_env.scenarios import Scenario, scenario
@@ -122,8 +124,12 @@ def _checked(name: str, raw: Settings, accepted: type) -> Settings:
     scenarios = tuple(_listed(name, "scenarios", raw.scenarios))
     if not scenarios or len(set(scenarios)) < len(scenarios):
         refuse(name, "scenarios", "names, each once, at least one", list(scenarios))
+    sizes = _pair(name, "sizes", raw.sizes, rising=True)
     for model in (scenario(place) for place in scenarios):
         check_decomposable(model, name)
+        ends = np.array(sizes) * model.sizes.mean
+        if not np.all(model.sizes.pdf(ends) > 0):
+            refuse(name, "sizes", f"where sizes of {model.name} have a density, in mean sizes", list(sizes))
     features = tuple(_listed(name, "features", raw.features)) + _told_apart(scenarios, raw.features)
     if not features or not set(features) <= set(NAMES) or len(set(features)) < len(features):
         refuse(name, "features", f"names among {', '.join(NAMES)}, each once", list(features))
@@ -137,7 +143,7 @@ def _checked(name: str, raw: Settings, accepted: type) -> Settings:
         features=features,
         hidden=check_hidden(name, _listed(name, "hidden", raw.hidden)),
         critic=tuple(whole(name, "critic", width, 1) for width in _listed(name, "critic", raw.critic)),
-        sizes=_pair(name, "sizes", raw.sizes, rising=True),
+        sizes=sizes,
         learning_rate=_pair(name, "learning_rate", raw.learning_rate),
         steps=whole(name, "steps", raw.steps, 1),
         seed=whole(name, "seed", raw.seed, 0),
