@@ -60,7 +60,7 @@ def main(
             policy_kwargs={
                 "features_extractor_class": AnchorFeatures,
                 "features_extractor_kwargs": {"names": settings.features, "servers": settings.models[0].servers},
-                "net_arch": list(settings.hidden),
+                "net_arch": list(settings.critic),
             },
             seed=settings.seed,
             device="cpu",

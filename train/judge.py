@@ -10,9 +10,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from queue_env.reward import tail_cost
 from queue_env.scenarios import Scenario
 from queue_env.scoring.agent_blocks import AgentBlocks, AgentPolicy
-from train.objective import Objective, make_objective
+from queue_env.scoring.score import score_grid
+from queue_env.scoring.strata import make_strata
+from train.objective import Objective, _worth_their_while, make_objective
 
 __all__ = ["FRESH", "REFERENCES", "Judge"]
 
@@ -23,7 +26,8 @@ FRESH = 16  # replications at the end, on seeds that had no part in the training
 
 _OWN = 7927  # beside the seed, so that no seed of another command gives the same random numbers
 _CHECK, _FINAL = range(2)  # spawn keys of the seeds
-_AGENT_SHARE = 0.05  # of the runs of a replication, for an agent decides at every event in Python
+_AGENT_RANGE = (1.0, 100.0)  # of the score of an agent, which decides at every event in Python [mean service times]
+_AGENT_SHARE = 0.05  # of the runs of a replication
 _AGENT_SNAPSHOTS, _AGENT_WARMUP, _AGENT_APART = 128, 200, 100  # arrivals of each system before and between snapshots
 
 
@@ -32,23 +36,27 @@ class Judge:
     """Scores policies by replications of a fixed design, on seeds that are always the same.
 
     A policy of the kernel meets the same jobs as the reference policies in every run, so that differences are known
-    better than scores. An agent, such as a model of DQN, is run in the environment, by fewer runs on jobs of its own.
+    better than scores. An agent, such as a model of DQN, is run in the environment, by fewer runs on jobs of its own,
+    and over times up to 100 mean service times only: a run to 10⁴ would take a minute.
 
     Attributes:
         models: the scenarios.
         replications: of each policy on each scenario.
         seed: of the replications.
         pool: on which they run; results do not depend on it.
+        for_agents: whether the policies under training are agents.
     """
 
     models: tuple[Scenario, ...]
     replications: int
     seed: int
     pool: ThreadPoolExecutor
+    for_agents: bool = False
     objectives: list[Objective] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "objectives", [make_objective(model) for model in self.models])
+        make = _make_agent_objective if self.for_agents else make_objective
+        object.__setattr__(self, "objectives", [make(model) for model in self.models])
 
     def check(self, policies: Sequence[Any]) -> FloatArray:
         """Return the scores of policies on the seeds of the training, shape (policies, scenarios)."""
@@ -80,6 +88,15 @@ class Judge:
                 else:
                     scores[p, :, k] = objective.estimates([policy], seeds, self.pool, _nothing)[0]
         return scores
+
+
+def _make_agent_objective(model: Scenario) -> Objective:
+    """Return the objective over the times of agents."""
+    cost = tail_cost(model, _AGENT_RANGE)
+    grid = score_grid(model, cost)
+    strata = make_strata(model.sizes, model.c * float(grid.times[-1]))
+    times = np.concatenate([[0.0], grid.times])
+    return Objective(model, strata, times, grid.columns[:, 1:2], _worth_their_while(model, cost, strata, times))
 
 
 def _agent_score(objective: Objective, policy: AgentPolicy, seed: np.random.SeedSequence) -> float:

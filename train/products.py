@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from stable_baselines3.common.base_class import BaseAlgorithm
 
@@ -17,7 +17,13 @@ __all__ = ["AgentProduct", "NetworkProduct", "Product"]
 
 
 class Product(Protocol):
-    """What becomes of a model."""
+    """What becomes of a model.
+
+    Attributes:
+        is_agent: whether its policy is an agent.
+    """
+
+    is_agent: ClassVar[bool]
 
     def policy(self, model: BaseAlgorithm) -> Any:
         """Return a model's policy, as the judge takes it."""
@@ -43,6 +49,7 @@ class NetworkProduct:
         export: makes it of a model.
     """
 
+    is_agent: ClassVar[bool] = False
     export: Callable[[Any], Network]
 
     def policy(self, model: BaseAlgorithm) -> Any:
@@ -74,6 +81,7 @@ class AgentProduct:
         algorithm: its class.
     """
 
+    is_agent: ClassVar[bool] = True
     algorithm: type[BaseAlgorithm]
 
     def policy(self, model: Any) -> Any:

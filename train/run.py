@@ -92,8 +92,8 @@ class Run:
         self._tensorboard = tensorboard
         self._curves = None if tensorboard is None else Curves(tensorboard)
         kept = self._read_kept() if resume else None
-        self._pool = ThreadPoolExecutor(threads)
-        self._judge = Judge(settings.models, settings.replications, settings.seed, self._pool)
+        pool = ThreadPoolExecutor(threads)
+        self._judge = Judge(settings.models, settings.replications, settings.seed, pool, product.is_agent)
         if kept is None:
             self.references = self._judge.check(REFERENCES)
             return
@@ -120,7 +120,6 @@ class Run:
             if left > 0:
                 with suppress(_Finished):
                     model.learn(left, _Evaluations(self, bar), log_interval=_LOGGED, reset_num_timesteps=False)
-        self._pool.shutdown()
         return self._result()
 
     # ---- on the way ------------------------------------------------------------------------------
@@ -228,10 +227,8 @@ class Run:
 
     def _result(self) -> dict[str, Any]:
         """Score the best policy and the references on fresh jobs."""
-        with ThreadPoolExecutor(self._pool._max_workers) as pool:
-            judge = Judge(self.settings.models, self.settings.replications, self.settings.seed, pool)
-            policies = {LEARNED: self.product.saved(self.directory), **{name: name for name in REFERENCES}}
-            scores = judge.fresh(policies)
+        policies = {LEARNED: self.product.saved(self.directory), **{name: name for name in REFERENCES}}
+        scores = self._judge.fresh(policies)
         about = self._about() | {"fresh": {name: compared(found) for name, found in scores.items()}}
         self.product.note(self.directory, about)
         _write(self.directory / RESULT, json.dumps(about, indent=1) + "\n")

@@ -33,7 +33,7 @@ class Settings:
         systems: side by side, which the scenarios share.
         features: what the actor sees, names of `queue_env.network.FEATURES`.
         hidden: widths of the actor's hidden layers.
-        critic: widths of the hidden layers of critics.
+        critic: widths of the hidden layers of critics, and of the network of DQN, which has no actor.
         sizes: range of the big job's size, in mean sizes.
         first_high: where the range ends at first.
         grown: share of the steps after which it has grown to all of `sizes`.

@@ -30,12 +30,12 @@ ALGORITHMS = {"ppo": PPO, "sac": SAC, "dqn": DQN}
 ROOT = Path(__file__).parents[2]
 
 
-class Died(Exception):
+class DiedError(Exception):
     pass
 
 
 def die() -> None:
-    raise Died
+    raise DiedError
 
 
 @pytest.fixture(autouse=True)
@@ -86,7 +86,7 @@ def test_a_training_that_died_goes_on_as_if_it_had_not(
     with monkeypatch.context() as patch:
         small_rl.die_after(patch, 800, die)
         died = run(name, "--settings", settings, "--out", tmp_path / "again")
-        assert isinstance(died.exception, Died)
+        assert isinstance(died.exception, DiedError)
     resumed = run(name, "--settings", settings, "--out", tmp_path / "again", "--resume", "--threads", 1)
     assert resumed.exit_code == 0, resumed.output
     assert (tmp_path / "again" / CURVE).read_bytes() == (tmp_path / "whole" / CURVE).read_bytes()
@@ -132,7 +132,7 @@ def test_several_scenarios_and_the_policy_that_comes_of_it(tmp_path: Path) -> No
     )
     assert done.exit_code == 0, done.output
     network, training = read_network(out / "policy.json")
-    assert network.features[-3:] == ("servers", "load", "spare")
+    assert network.features[-2:] == ("servers", "load")
     assert training["scenarios"] == names
     assert set(training["fresh"]) == set(names)
     assert {path.name for path in (tmp_path / "tb").iterdir()} == {
@@ -169,7 +169,7 @@ REFUSED = [
     (["--threads", "0"], "--threads must be at least 1"),
     (["--scenario", "high-load-3"], "high-load-3"),
     (["--scenario", "impatient-100"], "train.ppo"),
-    (["--scenario", "light-2"], "heavy tail"),
+    (["--scenario", "light-2"], "sizes must be"),
     (["--scenario", "high-load-2,high-load-2"], "each once"),
     (["--seed", "-1"], "seed must be an integer of at least 0"),
     (["--settings", "no.yaml"], "cannot be read"),

@@ -79,27 +79,30 @@ def test_rewards_are_costs_by_weight_over_what_the_big_job_costs_alone() -> None
     model = env.env.config.scenario
     cost = tail_cost(model)
     env.reset(seed=3)
-    rng, sizes, weights = np.random.default_rng(0), np.zeros(8), np.ones(8)
+    rng, sizes, low, high = np.random.default_rng(0), np.zeros(8), *env.env.config.big_sizes
+    first, arrived = np.zeros((2, 8))
     returns, finished, crowds = np.zeros(8), [], []
     ended = np.ones(8, np.bool_)
     for _ in range(600):
         for b in np.flatnonzero(ended).tolist():
             jobs = env.env.batch.present(b)
-            sizes[b], weights[b], returns[b] = jobs["size"].max(), 1.0, 0.0
+            sizes[b], arrived[b], returns[b] = jobs["size"].max(), len(jobs), 0.0
+            first[b] = model.sizes.pdf(sizes[b]) * sizes[b] * np.log(high / low)
             crowds.append(len(jobs))
             assert jobs["size"][-1] == sizes[b]
             assert 0.5 <= sizes[b] <= 20.0
         _, rewards, terminated, truncated, infos = env.step(rng.random((8, 1)))
         ended = terminated | truncated
         assert not truncated.any()
-        expected = -weights * infos["cost"]["tail"] / cost.of((sizes + 1.0) / model.c)
+        expected = -infos["cost"]["tail"] / first / cost.of((sizes + 1.0) / model.c)
         np.testing.assert_allclose(rewards, expected, rtol=1e-9, atol=1e-12)
         returns += rewards
         for b in np.flatnonzero(ended):
             assert infos["final_info"]["episode"]["r"][b] == pytest.approx(returns[b])
             finished.append(returns[b])
-        weights = infos["weight"].copy()
         assert (infos["dt"][ended] == 0).all()
+        later = env.env.batch.memory.systems["arrived"] - arrived
+        np.testing.assert_allclose(infos["weight"][~ended], (model.sizes.cdf(sizes) ** later)[~ended], rtol=1e-9)
     assert len(finished) > 20
     assert max(crowds) > 3
     assert 0.1 < -np.mean(finished) < 10
