@@ -13,7 +13,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, MlpExtr
 from stable_baselines3.sac.policies import Actor, SACPolicy
 from torch import nn
 
-from queue_env.network import NAMES, Network
+from queue_env.network import Network
 from train.envs import EXTRAS
 
 __all__ = ["AnchorFeatures", "AnchorPPOPolicy", "AnchorSACPolicy", "network_of_ppo", "network_of_sac"]
@@ -106,7 +106,7 @@ class _ActorAndCritic(MlpExtractor):
 
 
 class AnchorPPOPolicy(ActorCriticPolicy):
-    """The policy of PPO: the logit of the anchor's rate is Gaussian around what a network of the kernel gives."""
+    """The policy of PPO: the logit of the anchor's rate, over the gain, is Gaussian around what a network gives."""
 
     def _build_mlp_extractor(self) -> None:
         assert isinstance(self.features_extractor, AnchorFeatures)
@@ -138,9 +138,9 @@ class AnchorSACPolicy(SACPolicy):
 # ---- as networks of the kernel -------------------------------------------------------------------
 
 
-def network_of_ppo(policy: ActorCriticPolicy, names: Sequence[str]) -> Network:
-    """Return the mean of the Gaussian as a network of the kernel."""
-    return _network([*policy.mlp_extractor.policy_net, policy.action_net], names)
+def network_of_ppo(policy: ActorCriticPolicy, names: Sequence[str], gain: float) -> Network:
+    """Return the gain times the mean of the Gaussian as a network of the kernel."""
+    return _network([*policy.mlp_extractor.policy_net, policy.action_net], names, gain)
 
 
 def network_of_sac(policy: SACPolicy, names: Sequence[str]) -> Network:
@@ -149,17 +149,19 @@ def network_of_sac(policy: SACPolicy, names: Sequence[str]) -> Network:
     limit = float(policy.action_space.high[0])
     mean = policy.actor.mu
     assert isinstance(mean, nn.Linear)
-    return _network([*policy.actor.latent_pi, mean], names, last=[(np.array([[limit]]), np.zeros(1))])
+    return _network([*policy.actor.latent_pi, mean], names, 1.0, last=[(np.array([[limit]]), np.zeros(1))])
 
 
-def _network(modules: Iterable[Any], names: Sequence[str], last: Sequence[tuple[Any, Any]] = ()) -> Network:
-    """Return the linear layers among modules, between which there is tanh, and further layers, as a network."""
+def _network(
+    modules: Iterable[Any], names: Sequence[str], gain: float, last: Sequence[tuple[Any, Any]] = ()
+) -> Network:
+    """Return the linear layers among modules, with tanh between them and a gain after them, and further layers."""
     layers = [
         (module.weight.detach().double().numpy(), module.bias.detach().double().numpy())
         for module in modules
         if isinstance(module, nn.Linear)
     ]
-    first, bias = layers[0]
-    weights, biases = zip(*[(first * INPUT_SCALE, bias), *layers[1:], *last], strict=True)
-    assert set(names) <= set(NAMES)
+    layers[0] = layers[0][0] * INPUT_SCALE, layers[0][1]
+    layers[-1] = layers[-1][0] * gain, layers[-1][1] * gain
+    weights, biases = zip(*layers, *last, strict=True)
     return Network(tuple(names), weights, biases, "tanh")

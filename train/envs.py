@@ -32,7 +32,13 @@ class TrainingEnv(NamedTuple):
 
 
 def make_training_env(
-    models: Sequence[Scenario], systems: int, *, limit: float | None, beta: float | None, most_steps: int | None
+    models: Sequence[Scenario],
+    systems: int,
+    *,
+    limit: float | None,
+    gain: float = 1.0,
+    beta: float | None,
+    most_steps: int | None,
 ) -> TrainingEnv:
     """Make the environment of a training.
 
@@ -41,6 +47,7 @@ def make_training_env(
         systems: side by side, at least one for each scenario.
         limit: the action is the logit of the anchor's rate, from -limit to limit, and the observation that of
             `Logits`; None: the action is a rule, and the observation is the compact view.
+        gain: of the logit over the action.
         beta: discount rate [1/mean service time]; None for no discounts by time.
         most_steps: of an episode, after which it is cut; None for no such end.
     """
@@ -61,7 +68,7 @@ def make_training_env(
         parts.append(BigJobs(queue))
         env: VectorEnv[Any, Any, Any] = parts[-1]
         if limit is not None:
-            env = Logits(env, limit, rows)
+            env = Logits(env, limit, gain, rows)
         if beta is not None:
             env = TimeDiscountVector(env, beta / model.sizes.mean)
         envs.append(SB3VecEnv(env, infos=["episode"]))
@@ -69,7 +76,7 @@ def make_training_env(
 
 
 class Logits(VectorWrapper):
-    """The anchor's rate by its logit y: 1/(1 + e^-y); and the compact view, filled up to a number of rows.
+    """The anchor's rate by its logit y, a gain times the action: 1/(1 + e^-y); and the compact view, with more rows.
 
     After the rows come the number of servers, and the weight that costs have by now, of which only the critic should
     know.
@@ -77,11 +84,13 @@ class Logits(VectorWrapper):
     Args:
         env: with the action "anchor" and the compact view.
         limit: of the logit, on both sides.
+        gain: of the logit over the action.
         rows: of jobs in the observation; those that are not there are 0.
     """
 
-    def __init__(self, env: VectorEnv[Any, Any, Any], limit: float, rows: int) -> None:
+    def __init__(self, env: VectorEnv[Any, Any, Any], limit: float, gain: float, rows: int) -> None:
         super().__init__(env)
+        self._gain = gain
         queue, seen = env.unwrapped, env.single_observation_space
         assert isinstance(queue, QueueVectorEnv)
         assert isinstance(seen, spaces.Box)
@@ -93,7 +102,7 @@ class Logits(VectorWrapper):
         low = np.concatenate([seen.low, np.zeros(spare_columns + EXTRAS, np.float32)])
         high = np.concatenate([seen.high, np.full(spare_columns, np.max(seen.high), np.float32), most])
         self.single_observation_space = spaces.Box(low, high, dtype=np.float32)
-        self.single_action_space = spaces.Box(-limit, limit, (1,), np.float32)
+        self.single_action_space = spaces.Box(-limit / gain, limit / gain, (1,), np.float32)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
 
@@ -103,8 +112,8 @@ class Logits(VectorWrapper):
         return self._wide(observations, infos["weight"]), infos
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Serve the anchors at the rates whose logits the actions are."""
-        rates = 1.0 / (1.0 + np.exp(-np.asarray(actions, np.float64)))
+        """Serve the anchors at the rates whose logits are the gain times the actions."""
+        rates = 1.0 / (1.0 + np.exp(-self._gain * np.asarray(actions, np.float64)))
         observations, rewards, terminated, truncated, infos = self.env.step(rates)
         if "final_obs" in infos:
             for b in np.flatnonzero(infos["_final_obs"]):

@@ -17,12 +17,11 @@ from queue_env.scoring.score import score_grid
 from queue_env.scoring.strata import make_strata
 from train.objective import Objective, _worth_their_while, make_objective
 
-__all__ = ["FRESH", "REFERENCES", "Judge"]
+__all__ = ["REFERENCES", "Judge"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
 REFERENCES = ("srpt", "dynasplit", "backlog-split")
-FRESH = 16  # replications at the end, on seeds that had no part in the training
 
 _OWN = 7927  # beside the seed, so that no seed of another command gives the same random numbers
 _CHECK, _FINAL = range(2)  # spawn keys of the seeds
@@ -41,7 +40,7 @@ class Judge:
 
     Attributes:
         models: the scenarios.
-        replications: of each policy on each scenario.
+        replications: of each policy on each scenario; twice as many on the fresh seeds.
         seed: of the replications.
         pool: on which they run; results do not depend on it.
         for_agents: whether the policies under training are agents.
@@ -66,9 +65,9 @@ class Judge:
         """Score policies on other seeds.
 
         Returns:
-            For each scenario and each policy the scores by replication, shape (FRESH,).
+            For each scenario and each policy the scores by replication.
         """
-        scores = self._scores(list(policies.values()), self._seeds(_FINAL, FRESH))
+        scores = self._scores(list(policies.values()), self._seeds(_FINAL, 2 * self.replications))
         return {model.name: dict(zip(policies, scores[:, :, k], strict=True)) for k, model in enumerate(self.models)}
 
     def value(self, scores: FloatArray, srpt: FloatArray) -> float:

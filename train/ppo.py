@@ -10,6 +10,7 @@ from train import rl_options as options
 __all__ = ["app", "main"]
 
 LIMIT = 12.0  # of the logit of the rate: 1/(1 + e^-12) is 6e-6 short of one
+GAIN = 3.0  # of the logit over the action, whose noise has at first the deviation 1
 
 
 @reporting_errors
@@ -45,7 +46,7 @@ def main(
     asked = options.Asked(scenarios, out, settings_file, steps, minutes, seed, resume, threads, tensorboard)
     settings, further = asked.checked("ppo", PPO)
     training = make_training_env(
-        settings.models, settings.systems, limit=LIMIT, beta=settings.beta, most_steps=settings.most_steps
+        settings.models, settings.systems, limit=LIMIT, gain=GAIN, beta=settings.beta, most_steps=settings.most_steps
     )
     arguments = dict(settings.algorithm)
     if settings.beta is not None:
@@ -67,7 +68,7 @@ def main(
             **arguments,
         )
 
-    product = NetworkProduct(lambda policy: network_of_ppo(policy, settings.features))
+    product = NetworkProduct(lambda policy: network_of_ppo(policy, settings.features, GAIN))
     run = Run("ppo", settings, out, training, product, **further)
     options.report("ppo", out, run.learn(make, PPO), as_json)
 

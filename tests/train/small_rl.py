@@ -54,7 +54,6 @@ def write_settings(directory: Path, name: str, **changes: Any) -> Path:
 def make_small_rl(patch: pytest.MonkeyPatch) -> None:
     """Make evaluations and plain runs short."""
     make_small(patch)
-    patch.setattr(judge, "FRESH", 2)
     patch.setattr(judge, "_AGENT_SNAPSHOTS", 16)
     patch.setattr(judge, "_AGENT_SHARE", 1.0)
     patch.setattr(starts, "_WARMUP", 500)

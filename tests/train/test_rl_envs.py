@@ -123,7 +123,8 @@ def test_states_go_on_to_the_bit() -> None:
 
 def test_several_scenarios_have_one_space_and_actors_act_as_their_networks() -> None:
     names = ["high-load-2", "high-load-4"]
-    training = make_training_env([scenario(name) for name in names], 7, limit=12.0, beta=None, most_steps=None)
+    models = [scenario(name) for name in names]
+    training = make_training_env(models, 7, limit=12.0, gain=3.0, beta=None, most_steps=None)
     env = training.env
     assert isinstance(env, JoinedVecEnv)
     assert [part.num_envs for part in training.parts] == [4, 3]
@@ -141,13 +142,13 @@ def test_several_scenarios_have_one_space_and_actors_act_as_their_networks() -> 
         device="cpu",
     )
     torch.nn.init.normal_(model.policy.action_net.weight)
-    network = network_of_ppo(model.policy, NAMES)
+    network = network_of_ppo(model.policy, NAMES, 3.0)
     agents = [make_agent(network_policy(network, name="net"), part.env) for part in training.parts]
     observations, crowded = env.reset(), 0
     for _ in range(300):
         assert all(row in env.observation_space for row in observations)
         logits, _ = model.predict(observations, deterministic=True)
-        rates = 1 / (1 + np.exp(-logits.astype(float)))
+        rates = 1 / (1 + np.exp(-3 * logits.astype(float)))
         own = [
             agent.predict(part.env.layout.view(part.env.batch.memory.observations.copy()))[0]
             for agent, part in zip(agents, training.parts, strict=True)
