@@ -218,3 +218,13 @@ def test_a_training_is_not_written_over_nor_resumed_by_other_settings(tmp_path: 
     other = run("ppo", "--settings", settings, "--out", out, "--resume", "--seed", 2)
     assert other.exit_code == 2
     assert "seed must be 1" in other.stderr
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_help_loads_no_heavy_package(name: str) -> None:
+    heavy = {"torch", "numba", "scipy", "gymnasium", "stable_baselines3"}
+    code = f"import sys, train.{name}; print({heavy!r} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == "set()"
+    helped = run(name, "--help")
+    assert f"Example: python -m train.{name}" in helped.output
