@@ -96,6 +96,8 @@ class Run:
         self._judge = Judge(settings.models, settings.replications, settings.seed, pool, product.is_agent)
         if kept is None:
             self.references = self._judge.check(REFERENCES)
+            for part in training.parts:
+                part.sizes = settings.sizes[0], settings.high(0)
             return
         self.rows, self.references = kept["rows"], kept["references"]
         for part, state in zip(training.parts, kept["parts"], strict=True):
@@ -254,7 +256,11 @@ class Run:
                 raise KeyboardInterrupt(self._how_to_go_on())
             self._interrupted = True
 
-        before = signal.signal(signal.SIGINT, note)
+        before = signal.getsignal(signal.SIGINT)
+        if not callable(before):  # where interrupts are ignored, in the background, they stay so
+            yield
+            return
+        signal.signal(signal.SIGINT, note)
         try:
             yield
         finally:
