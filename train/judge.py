@@ -85,7 +85,7 @@ class Judge:
                 if isinstance(policy, AgentPolicy):
                     scores[p, :, k] = [_agent_score(objective, policy, seed) for seed in seeds]
                 else:
-                    scores[p, :, k] = objective.estimates([policy], seeds, self.pool, _nothing)[0]
+                    scores[p, :, k] = objective.measures([policy], seeds, self.pool, _nothing)[0, :, 0]
         return scores
 
 
