@@ -37,6 +37,7 @@ def main(
         from queue_env.sb3 import TimeAwareReplayBuffer
         from train.actors import AnchorFeatures
         from train.envs import make_training_env
+        from train.judge import AGENT_RANGE
         from train.products import AgentProduct
         from train.run import Run
         from train.schedules import falling
@@ -46,7 +47,13 @@ def main(
     if len(settings.models) > 1:
         refuse("train.dqn", "--scenario", "one scenario, for the rules differ between them", scenarios)
     training = make_training_env(
-        settings.models, settings.systems, limit=None, beta=settings.beta, most_steps=settings.most_steps
+        settings.models,
+        settings.systems,
+        limit=None,
+        beta=settings.beta,
+        most_steps=settings.most_steps,
+        decision_interval=settings.decision_interval,
+        tail_range=AGENT_RANGE,
     )
     arguments = dict(settings.algorithm)
     if settings.beta is not None:

@@ -15,6 +15,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvO
 
 from queue_env.sb3 import SB3VecEnv
 from queue_env.scenarios import Scenario
+from queue_env.scoring.score import TAIL_RANGE
 from queue_env.vector_env import QueueVectorEnv
 from queue_env.wrappers import TimeDiscountVector
 from train.big_jobs import BigJobs
@@ -39,6 +40,8 @@ def make_training_env(
     gain: float = 1.0,
     beta: float | None,
     most_steps: int | None,
+    decision_interval: float | None = None,
+    tail_range: tuple[float, float] = TAIL_RANGE,
 ) -> TrainingEnv:
     """Make the environment of a training.
 
@@ -50,6 +53,8 @@ def make_training_env(
         gain: of the logit over the action.
         beta: discount rate [1/mean service time]; None for no discounts by time.
         most_steps: of an episode, after which it is cut; None for no such end.
+        decision_interval: time between decisions [mean service times]; None for one at every event.
+        tail_range: times over which the tail costs [mean service times].
     """
     shares = [systems // len(models) + (k < systems % len(models)) for k in range(len(models))]
     rows = max(model.servers for model in models) + 2
@@ -64,6 +69,8 @@ def make_training_env(
             observation="compact",
             episode="big-job",
             reward="tail",
+            decision_interval=decision_interval,
+            tail_range=tail_range,
         )
         parts.append(BigJobs(queue))
         env: VectorEnv[Any, Any, Any] = parts[-1]

@@ -17,7 +17,7 @@ from queue_env.scoring.score import score_grid
 from queue_env.scoring.strata import make_strata
 from train.objective import Objective, _worth_their_while, make_objective
 
-__all__ = ["REFERENCES", "Judge"]
+__all__ = ["AGENT_RANGE", "REFERENCES", "Judge"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -25,7 +25,7 @@ REFERENCES = ("srpt", "dynasplit", "backlog-split")
 
 _OWN = 7927  # beside the seed, so that no seed of another command gives the same random numbers
 _CHECK, _FINAL = range(2)  # spawn keys of the seeds
-_AGENT_RANGE = (1.0, 100.0)  # of the score of an agent, which decides at every event in Python [mean service times]
+AGENT_RANGE = (1.0, 100.0)  # of the score of an agent, which decides at every event in Python [mean service times]
 _AGENT_SHARE = 0.05  # of the runs of a replication
 _AGENT_SNAPSHOTS, _AGENT_WARMUP, _AGENT_APART = 128, 200, 100  # arrivals of each system before and between snapshots
 
@@ -91,7 +91,7 @@ class Judge:
 
 def _make_agent_objective(model: Scenario) -> Objective:
     """Return the objective over the times of agents."""
-    cost = tail_cost(model, _AGENT_RANGE)
+    cost = tail_cost(model, AGENT_RANGE)
     grid = score_grid(model, cost)
     strata = make_strata(model.sizes, model.c * float(grid.times[-1]))
     times = np.concatenate([[0.0], grid.times])

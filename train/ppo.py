@@ -46,7 +46,13 @@ def main(
     asked = options.Asked(scenarios, out, settings_file, steps, minutes, seed, resume, threads, tensorboard)
     settings, further = asked.checked("ppo", PPO)
     training = make_training_env(
-        settings.models, settings.systems, limit=LIMIT, gain=GAIN, beta=settings.beta, most_steps=settings.most_steps
+        settings.models,
+        settings.systems,
+        limit=LIMIT,
+        gain=GAIN,
+        beta=settings.beta,
+        most_steps=settings.most_steps,
+        decision_interval=settings.decision_interval,
     )
     arguments = dict(settings.algorithm)
     if settings.beta is not None:

@@ -40,6 +40,7 @@ class Settings:
         states: starting states, drawn anew after every evaluation from a plain run under the policy.
         most_steps: of an episode, which is then cut; None for no such end.
         beta: discount rate by time, in 1 over the mean service time; None for the algorithm's own discount by step.
+        decision_interval: time between decisions in the training, in mean service times; None for one at every event.
         every: steps from one evaluation to the next, before which nothing else changes.
         replications: of an evaluation.
         learning_rate: at the start, and at the end, between which it falls linearly.
@@ -59,6 +60,7 @@ class Settings:
     states: int
     most_steps: int | None
     beta: float | None
+    decision_interval: float | None
     every: int
     replications: int
     learning_rate: tuple[float, float]
@@ -152,7 +154,8 @@ def _checked(name: str, raw: Settings, accepted: type) -> Settings:
         grown=_share(name, "grown", raw.grown),
         states=whole(name, "states", raw.states, 0),
         most_steps=None if raw.most_steps is None else whole(name, "most_steps", raw.most_steps, 1),
-        beta=None if raw.beta is None else positive(name, "beta", raw.beta),
+        beta=_positive_or_none(name, "beta", raw.beta),
+        decision_interval=_positive_or_none(name, "decision_interval", raw.decision_interval),
         every=whole(name, "every", raw.every, 1),
         replications=whole(name, "replications", raw.replications, 1),
     )
@@ -179,6 +182,10 @@ def _pair(name: str, key: str, value: Any, *, rising: bool = False) -> tuple[flo
     if len(ends) != 2 or (rising and ends[0] >= ends[1]):
         refuse(name, key, "two numbers, 0 < first < second" if rising else "two numbers > 0", value)
     return ends[0], ends[1]
+
+
+def _positive_or_none(name: str, key: str, value: Any) -> float | None:
+    return None if value is None else positive(name, key, value)
 
 
 def _share(name: str, key: str, value: Any) -> float:

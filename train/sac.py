@@ -46,7 +46,12 @@ def main(
     asked = options.Asked(scenarios, out, settings_file, steps, minutes, seed, resume, threads, tensorboard)
     settings, further = asked.checked("sac", SAC)
     training = make_training_env(
-        settings.models, settings.systems, limit=LIMIT, beta=settings.beta, most_steps=settings.most_steps
+        settings.models,
+        settings.systems,
+        limit=LIMIT,
+        beta=settings.beta,
+        most_steps=settings.most_steps,
+        decision_interval=settings.decision_interval,
     )
     arguments = dict(settings.algorithm)
     if settings.beta is not None:

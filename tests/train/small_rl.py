@@ -33,6 +33,7 @@ COMMON: dict[str, Any] = {
     "states": 8,
     "most_steps": 500,
     "beta": 0.001,
+    "decision_interval": None,
     "every": 512,
     "replications": 2,
     "learning_rate": [0.01, 0.001],
