@@ -7,9 +7,11 @@ import importlib
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -17,11 +19,14 @@ from zipfile import ZipFile
 import numpy as np
 import pytest
 import torch
+import yaml
 from stable_baselines3 import DQN, PPO, SAC
 from typer.testing import CliRunner, Result
 
 import queue_env
 from queue_env.network import read_network
+from queue_env.scenarios import scenario
+from queue_env.scoring.named_policies import load_policy
 from tests.train import small_rl
 from train.run import CHECKPOINT, CURVE, RESULT
 from train.run_settings import SETTINGS, read_settings
@@ -147,6 +152,14 @@ def test_several_scenarios_and_the_policy_that_comes_of_it(tmp_path: Path) -> No
         assert np.isfinite(result.mean_response)
 
 
+def test_a_model_of_dqn_is_a_policy_by_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings, out = small_rl.write_settings(tmp_path, "dqn", steps=8, replications=1), tmp_path / "out"
+    assert run("dqn", "--settings", settings, "--out", out).exit_code == 0
+    policy = load_policy(f"dqn:{out / 'policy.zip'}", scenario("high-load-2"))
+    assert policy.arguments == {"action": "rule", "observation": "compact", "symmetric_actions": False}
+    assert "pickles" in capsys.readouterr().err
+
+
 def test_minutes_end_it_at_an_evaluation(tmp_path: Path) -> None:
     settings, out = small_rl.write_settings(tmp_path, "ppo"), tmp_path / "short"
     assert run("ppo", "--settings", settings, "--out", out, "--minutes", 1e-9).exit_code == 0
@@ -159,6 +172,9 @@ def test_settings_that_come_with_the_package_are_allowed(name: str) -> None:
     files = sorted(SETTINGS.glob(f"{name}*.yaml"))
     assert files
     for file in files:
+        written = yaml.safe_load(file.read_text())
+        assert isinstance(written["date"], date)
+        assert re.search(r"\d", written["result"])
         settings = read_settings(f"train.{name}", file, {}, ALGORITHMS[name])
         assert file.stem in (name, f"{name}-{settings.scenarios[0]}")
 
