@@ -12,6 +12,7 @@ run exactly as written, with these exceptions:
 - ``--jobs`` of 1e7 and more are cut to 1e5;
 - ``python -m train.es`` stops after one small generation;
 - ``python -m train.evaluate`` scores on light-2, where a plain run is enough;
+- ``python -m train.ppo``, ``train.sac`` and ``train.dqn`` have the settings of the tests, which take seconds;
 - ``python -m baselines.scoreboard`` alone, which takes half an hour, is run for the policies srpt and fcfs on light-2.
 
 docs/tutorial.md is one test: what it shows runs from top to bottom in one directory, for later steps use what earlier
@@ -34,6 +35,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+from tests.train.small_rl import ALGORITHMS, write_settings
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -97,12 +100,17 @@ def shortened(command: str) -> str:
         return f"{command} --generations 1 --population 4 --replications 1"
     if command.startswith("python -m train.evaluate"):
         return command.replace(" high-load-2 ", " light-2 ") + f" --jobs {FEW_JOBS}"
+    learner = re.match(r"python -m train\.(ppo|sac|dqn)\b", command)
+    if learner:
+        return f"{command} --settings {learner[1]}.yaml --steps 512"
     return JOBS.sub(lambda jobs: f"--jobs {FEW_JOBS}" if float(jobs[1]) >= MANY_JOBS else jobs[0], command)
 
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for name in ALGORITHMS:
+        write_settings(tmp_path, name, replications=1)
     if TRACE.exists():
         (tmp_path / TRACE_NAME).symlink_to(TRACE)
     return tmp_path

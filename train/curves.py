@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,11 +35,15 @@ class Curves:
     def add(self, search: Search) -> None:
         """Add the last generation of a search."""
         generation = search.generations[-1]
-        for name, value in {"learned": generation.validation, **search.references}.items():
-            self._writer(name).add_scalar(TAG, value, generation.number)
         learned = self._writer("learned")
         learned.add_scalar("best candidate, on the generation's own jobs", min(generation.values), generation.number)
         learned.add_scalar("step size", generation.sigma, generation.number)
+        self.add_values({"learned": generation.validation, **search.references}, generation.number)
+
+    def add_values(self, values: Mapping[str, float], number: int) -> None:
+        """Add a value of each policy, on the same jobs, after so many generations or steps."""
+        for name, value in values.items():
+            self._writer(name).add_scalar(TAG, value, number)
         for writer in self._writers.values():
             writer.flush()
 
