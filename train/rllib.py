@@ -15,10 +15,9 @@ import typer
 
 from queue_env.cli import options
 from queue_env.cli.errors import reporting_errors
-from queue_env.cli.inputs import check_positive, check_writable, named_scenario, parse_count
+from queue_env.cli.inputs import check_positive, check_seed, check_writable, named_scenario, parse_count
 from queue_env.cli.output import json_text, print_tables
 from queue_env.cli.ray import WithRay
-from queue_env.cli.score import check_seed
 from train.bar import search_bar
 
 if TYPE_CHECKING:

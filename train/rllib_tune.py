@@ -104,9 +104,9 @@ def _try(config: dict[str, Any], *, base: PPOSettings, directory: Path) -> None:
     objective = make_objective(scenario(settings.scenario))
     seeds = np.random.SeedSequence([base.seed, _JUDGE]).spawn(REPLICATIONS)
     with ThreadPoolExecutor(1) as pool:
-        found = objective.estimates([network_policy(network, name="trial")], seeds, pool, lambda: None)
+        found = objective.measures([network_policy(network, name="trial")], seeds, pool, lambda: None)
     file = directory / f"{tune.get_context().get_trial_id()}.json"
-    score = float(found.mean())
+    score = float(found[:, :, 0].mean())
     write_network(file, network, settings.plain() | {"score": score})
     tune.report({"score": score, "settings": config, "file": str(file)})
 

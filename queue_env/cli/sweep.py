@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from queue_env.cli import options
-from queue_env.cli.inputs import check_out, check_positive, check_threads, named_scenario, parse_count
+from queue_env.cli.inputs import check_out, check_positive, check_seed, check_threads, named_scenario, parse_count
 from queue_env.cli.output import json_text, print_tables, write_files
-from queue_env.cli.score import check_seed
 
 if TYPE_CHECKING:
     from queue_env.scoring.sweep import Sweep
