@@ -1,16 +1,23 @@
 # `make demo` and `make test` do all of their own set-up: a virtual environment in .venv, made anew only when
 # pyproject.toml changes.
 PYTHON ?= python3
-JOBS ?= 1e7
 OUT ?= demo
+MINUTES ?= 3
+POLICIES ?= learned-high-load-2 fcfs srpt split dynasplit
 BIN := .venv/bin
+# PyTorch first and by itself, so that its build for the CPU is taken where there is one.
+TORCH := torch==2.13.0
 
 .PHONY: demo test check docs bench clean
 
+# A training that was interrupted goes on, and one that is finished is not made again.
 demo: .venv/demo-ready
-	$(BIN)/queue-env simulate high-load-2 --policy srpt --policy all --jobs $(JOBS) --out $(OUT)
+	test -e $(OUT)/ppo/result.json || $(BIN)/python -m train.ppo --scenario high-load-2 --minutes $(MINUTES) \
+		--out $(OUT)/ppo $$(test -e $(OUT)/ppo/checkpoint.zip && echo --resume)
+	$(BIN)/python -m baselines.scoreboard --scenario high-load-2 --policy learned:$(OUT)/ppo/policy.json \
+		$(addprefix --policy ,$(POLICIES)) --width 0.1 --jobs 1e6 --most-jobs 1e8 --out $(OUT)
 	@echo
-	@echo "The table is in $(OUT)/table.md, the figure in $(OUT)/tail.png."
+	@echo "The table and the tail curves are in $(OUT)/scoreboard.html, the policy in $(OUT)/ppo/policy.json."
 
 test: check
 	$(BIN)/python -m pytest
@@ -29,13 +36,13 @@ bench: .venv/test-ready
 
 .venv/demo-ready: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --editable ".[plot]"
+	$(BIN)/python -m pip install --quiet $(TORCH)
+	$(BIN)/python -m pip install --quiet --editable ".[plot,train]"
 	touch $@
 
-# PyTorch first and by itself, so that its build for the CPU is taken where there is one.
 .venv/test-ready: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet torch==2.13.0
+	$(BIN)/python -m pip install --quiet $(TORCH)
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	touch $@ .venv/demo-ready
 
