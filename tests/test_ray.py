@@ -5,6 +5,7 @@ The cluster has two nodes, which are processes of their own on this machine.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
@@ -59,11 +60,13 @@ def busy(nodes: Any) -> list[int]:
     return found
 
 
-def command(*arguments: str, stderr: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
+def command(
+    *arguments: str, stdout: int = subprocess.DEVNULL, stderr: int = subprocess.DEVNULL
+) -> subprocess.Popen[bytes]:
     """A command in a process of its own."""
     return subprocess.Popen(
         [sys.executable, "-m", "queue_env", *arguments],
-        stdout=subprocess.DEVNULL,
+        stdout=stdout,
         stderr=stderr,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
     )
@@ -204,7 +207,8 @@ def test_a_driver_killed_in_mid_run_loses_no_finished_point(nodes: Any, tmp_path
     process.wait()
     finished = {file.name: file.stat().st_mtime_ns for file in points.glob("*.json")}
     assert 3 <= len(finished) < 40
-    rows = run_json(*arguments, "--resume", "--ray", nodes.address)["rows"]
+    again = command(*arguments, "--resume", "--json", "--ray", nodes.address, stdout=subprocess.PIPE)
+    rows = json.loads(again.communicate(timeout=120)[0])["rows"]
     assert {name: (points / name).stat().st_mtime_ns for name in finished} == finished
     assert rows == run_json(*arguments[:-2])["rows"]
 

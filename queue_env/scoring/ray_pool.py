@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
 from concurrent.futures import Executor, Future
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from functools import partial
 from typing import Any
 
@@ -63,7 +64,9 @@ def connected(ray: bool | str) -> Iterator[None]:
     except (ConnectionError, RuntimeError) as error:
         raise ConnectionError(f"there is no Ray cluster at {address}: {error}") from error
     try:
-        yield
+        # Ray prints to standard output that a node is gone, where a command's JSON is to be and nothing else.
+        with redirect_stdout(sys.stderr):
+            yield
     finally:
         library.shutdown()
 
