@@ -185,7 +185,7 @@ REFUSED = [
     (["--threads", "0"], "--threads must be at least 1"),
     (["--scenario", "high-load-3"], "high-load-3"),
     (["--scenario", "impatient-100"], "train.ppo"),
-    (["--scenario", "light-2"], "sizes must be"),
+    (["--scenario", "light-2"], "of a heavy tail"),
     (["--scenario", "high-load-2,high-load-2"], "each once"),
     (["--seed", "-1"], "seed must be an integer of at least 0"),
     (["--settings", "no.yaml"], "cannot be read"),
