@@ -10,12 +10,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from queue_env.reward import tail_cost
 from queue_env.scenarios import Scenario
 from queue_env.scoring.agent_blocks import AgentBlocks, AgentPolicy
-from queue_env.scoring.score import score_grid
-from queue_env.scoring.strata import make_strata
-from train.objective import Objective, _worth_their_while, make_objective
+from queue_env.scoring.score import TAIL_RANGE
+from train.objective import Objective, make_objective
 
 __all__ = ["AGENT_RANGE", "REFERENCES", "Judge"]
 
@@ -54,8 +52,8 @@ class Judge:
     objectives: list[Objective] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        make = _make_agent_objective if self.for_agents else make_objective
-        object.__setattr__(self, "objectives", [make(model) for model in self.models])
+        tail_range = AGENT_RANGE if self.for_agents else TAIL_RANGE
+        object.__setattr__(self, "objectives", [make_objective(model, tail_range) for model in self.models])
 
     def check(self, policies: Sequence[Any]) -> FloatArray:
         """Return the scores of policies on the seeds of the training, shape (policies, scenarios)."""
@@ -87,15 +85,6 @@ class Judge:
                 else:
                     scores[p, :, k] = objective.measures([policy], seeds, self.pool, _nothing)[0, :, 0]
         return scores
-
-
-def _make_agent_objective(model: Scenario) -> Objective:
-    """Return the objective over the times of agents."""
-    cost = tail_cost(model, AGENT_RANGE)
-    grid = score_grid(model, cost)
-    strata = make_strata(model.sizes, model.c * float(grid.times[-1]))
-    times = np.concatenate([[0.0], grid.times])
-    return Objective(model, strata, times, grid.columns[:, 1:2], _worth_their_while(model, cost, strata, times))
 
 
 def _agent_score(objective: Objective, policy: AgentPolicy, seed: np.random.SeedSequence) -> float:

@@ -57,7 +57,7 @@ class CoupledBlocks(Blocks):
 
 @dataclass(frozen=True)
 class Objective:
-    """The tail score on a scenario, over 1 to 10⁴ mean service times, by replications of a fixed design.
+    """The tail score on a scenario by replications of a fixed design.
 
     Attributes:
         model: the scenario.
@@ -121,16 +121,20 @@ class Objective:
         return np.array(values).reshape(len(policies), len(seeds), -1)
 
 
-def make_objective(model: Scenario) -> Objective:
+def make_objective(model: Scenario, tail_range: tuple[float, float] = TAIL_RANGE) -> Objective:
     """Return the objective for a scenario.
+
+    Args:
+        model: the scenario.
+        tail_range: of the score, in mean service times.
 
     Raises:
         ValueError: there is no decomposition for the scenario, or its sizes have a light tail.
     """
-    check_decomposable(model, "train.es")
-    cost = tail_cost(model, TAIL_RANGE)
-    if cost.t1 < TAIL_RANGE[1] * model.sizes.mean:
-        refuse("train.es", "sizes of the scenario", "of a heavy tail", model.sizes.spec())
+    check_decomposable(model, "training")
+    cost = tail_cost(model, tail_range)
+    if cost.t1 < tail_range[1] * model.sizes.mean:
+        refuse("training", "sizes of the scenario", "of a heavy tail", model.sizes.spec())
     grid = score_grid(model, cost)
     last = model.c * float(grid.times[-1])
     strata = _without_the_largest(make_strata(model.sizes, last), _LARGEST * last)

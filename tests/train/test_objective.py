@@ -127,5 +127,5 @@ def test_a_policy_under_which_blocks_do_not_end_is_the_worst(small: Objective, m
 
 @pytest.mark.parametrize(("name", "message"), [("light-2", "of a heavy tail"), ("impatient-100", "patience")])
 def test_scenarios_without_such_a_score_are_refused(name: str, message: str) -> None:
-    with pytest.raises(ValueError, match=f"train.es: .*{message}"):
+    with pytest.raises(ValueError, match=f"training: .*{message}"):
         make_objective(scenario(name))
