@@ -150,7 +150,7 @@ class Generation:
     Attributes:
         number: from 1.
         values: of the candidates, smaller is better: the score, or the mean over scenarios of the score over srpt's,
-            each larger by the largest share by which the tail is above that of both srpt and dynasplit anywhere.
+            each larger by four times the largest share by which the tail is above those of both srpt and dynasplit.
         validation: the value of the mean of the distribution, on the same seeds in every generation.
         sigma: step size.
         point: the mean of the distribution.
@@ -266,7 +266,7 @@ class Search:
         for objective, guard in zip(self._objectives, guards, strict=True):
             found = objective.measures(policies, seeds, self._pool, advance).mean(axis=1)
             excess = np.max(found[:, 1:] / guard, axis=1) - 1
-            columns.append(found[:, 0] * (1 + np.maximum(excess, 0.0)))
+            columns.append(found[:, 0] * (1 + _SEVERITY * np.maximum(excess, 0.0)))
         return np.column_stack(columns)
 
     def _guards(self, seeds: Sequence[Any], advance: Advance) -> list[FloatArray]:
