@@ -45,11 +45,9 @@ MODEL = ("servers", "load", "spare")  # seen where they differ between scenarios
 VALIDATION = 8  # replications on the same seeds in every generation
 FRESH = 32  # replications at the end, on seeds that had no part in the search
 STARTS = ("rule", "zero")
-SIGMA, HIDDEN_SIGMA, ZERO_SIGMA = (
-    0.5,
-    0.3,
-    1.0,
-)  # the first step size from a rule, without and with hidden layers; from 0
+SIGMA, HIDDEN_SIGMA = 0.5, 0.3  # the first step size from a rule, without and with hidden layers
+ZERO_SIGMA = 1.0  # the first step size from zero
+_SEVERITY = 4.0  # what the share by which a tail exceeds the guards counts
 _INPUT_SCALE = 0.5  # of weights that features are multiplied with, which go up to about ten
 _KAPPA = 0.3  # of the first network, which is near backlog-split(n-1, kappa)
 _SLOPE, _HIDDEN_SLOPE, _STEEP = 3.0, 1.5, 4.0  # of its switch: without a hidden layer, in it, and after it
