@@ -20,7 +20,7 @@ demo: .venv/demo-ready
 	@echo "The table and the tail curves are in $(OUT)/scoreboard.html, the policy in $(OUT)/ppo/policy.json."
 
 test: check
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 check: .venv/test-ready
 	$(BIN)/ruff check .
