@@ -45,7 +45,7 @@ def main(
     asked = options.Asked(scenarios, out, settings_file, steps, minutes, seed, resume, threads, tensorboard)
     settings, further = asked.checked("dqn", DQN)
     if len(settings.models) > 1:
-        refuse("train.dqn", "--scenario", "one scenario, for the rules differ between them", scenarios)
+        refuse("train.dqn", "--scenario", "one scenario, for the rules differ between them", list(settings.scenarios))
     training = make_training_env(
         settings.models,
         settings.systems,

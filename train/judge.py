@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -55,17 +55,26 @@ class Judge:
         tail_range = AGENT_RANGE if self.for_agents else TAIL_RANGE
         object.__setattr__(self, "objectives", [make_objective(model, tail_range) for model in self.models])
 
-    def check(self, policies: Sequence[Any]) -> FloatArray:
-        """Return the scores of policies on the seeds of the training, shape (policies, scenarios)."""
-        return np.asarray(self._scores(policies, self._seeds(_CHECK, self.replications)).mean(axis=1))
+    def check(self, policies: Sequence[Any], advance: Callable[[], None] = lambda: None) -> FloatArray:
+        """Return the scores of policies on the seeds of the training, shape (policies, scenarios).
 
-    def fresh(self, policies: Mapping[str, Any]) -> dict[str, dict[str, FloatArray]]:
-        """Score policies on other seeds.
+        Args:
+            policies: as for `simulate`, or agents.
+            advance: called after each replication of a policy on a scenario.
+        """
+        return np.asarray(self._scores(policies, self._seeds(_CHECK, self.replications), advance).mean(axis=1))
+
+    def fresh(self, policies: Mapping[str, Any], advance: Callable[[], None]) -> dict[str, dict[str, FloatArray]]:
+        """Score policies on other seeds, by twice as many replications.
+
+        Args:
+            policies: as for `check`, by their names.
+            advance: the same.
 
         Returns:
             For each scenario and each policy the scores by replication.
         """
-        scores = self._scores(list(policies.values()), self._seeds(_FINAL, 2 * self.replications))
+        scores = self._scores(list(policies.values()), self._seeds(_FINAL, 2 * self.replications), advance)
         return {model.name: dict(zip(policies, scores[:, :, k], strict=True)) for k, model in enumerate(self.models)}
 
     def value(self, scores: FloatArray, srpt: FloatArray) -> float:
@@ -75,15 +84,19 @@ class Judge:
     def _seeds(self, key: int, count: int) -> list[np.random.SeedSequence]:
         return np.random.SeedSequence([self.seed, _OWN], spawn_key=(key,)).spawn(count)
 
-    def _scores(self, policies: Sequence[Any], seeds: Sequence[np.random.SeedSequence]) -> FloatArray:
+    def _scores(
+        self, policies: Sequence[Any], seeds: Sequence[np.random.SeedSequence], advance: Callable[[], None]
+    ) -> FloatArray:
         """Return scores, shape (policies, seeds, scenarios)."""
         scores = np.empty((len(policies), len(seeds), len(self.models)))
         for k, objective in enumerate(self.objectives):
             for p, policy in enumerate(policies):
                 if isinstance(policy, AgentPolicy):
-                    scores[p, :, k] = [_agent_score(objective, policy, seed) for seed in seeds]
+                    for s, seed in enumerate(seeds):
+                        scores[p, s, k] = _agent_score(objective, policy, seed)
+                        advance()
                 else:
-                    scores[p, :, k] = objective.measures([policy], seeds, self.pool, _nothing)[0, :, 0]
+                    scores[p, :, k] = objective.measures([policy], seeds, self.pool, advance)[0, :, 0]
         return scores
 
 
@@ -95,7 +108,3 @@ def _agent_score(objective: Objective, policy: AgentPolicy, seed: np.random.Seed
     blocks = AgentBlocks(objective.model, policy, objective.strata, objective.times, *arguments)
     found = blocks.replicate(seed, counts)
     return float(blocks.probabilities @ (found.totals[:, 0] / counts))
-
-
-def _nothing() -> None:
-    pass

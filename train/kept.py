@@ -12,7 +12,7 @@ import pickle
 import random
 from pathlib import Path
 from typing import Any, TypeVar
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
 import numpy as np
 import torch
@@ -56,7 +56,7 @@ def read_progress(file: Path) -> dict[str, Any]:
     try:
         with ZipFile(file) as archive:
             progress = pickle.loads(archive.read(PROGRESS))
-    except (OSError, BadZipFile, KeyError, pickle.UnpicklingError) as error:
+    except Exception as error:  # a pickle that is broken, or of another version, can raise any
         raise ValueError(f"--resume: {str(file)!r} is no training to go on from: {error}") from error
     return dict(progress)
 

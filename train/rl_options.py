@@ -64,7 +64,7 @@ class Asked:
     tensorboard: Path | None
 
     def checked(self, name: str, accepted: type) -> tuple[Settings, dict[str, Any]]:
-        """Check all options, and make the directories.
+        """Check all options.
 
         Args:
             name: of the command.
@@ -95,8 +95,6 @@ class Asked:
             raise ValueError(f"--resume: there is no training to go on from in {self.out}: {kept.name} is missing")
         if self.tensorboard is not None:
             check_writable("--tensorboard", self.tensorboard)
-            self.tensorboard.mkdir(parents=True, exist_ok=True)
-        self.out.mkdir(parents=True, exist_ok=True)
         further = {"resume": self.resume, "minutes": self.minutes, "threads": threads, "tensorboard": self.tensorboard}
         return settings, further
 

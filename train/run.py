@@ -68,7 +68,8 @@ class Run:
         references: scores of the reference policies on the same runs, shape (policies, scenarios).
 
     Raises:
-        ValueError: there is a training already and it is not to be resumed, or it is of other settings.
+        ValueError: the training to be resumed is of another command or of other settings; or a scenario is none of
+            which the tail score can be found.
     """
 
     def __init__(
@@ -95,7 +96,6 @@ class Run:
         pool = ThreadPoolExecutor(threads)
         self._judge = Judge(settings.models, settings.replications, settings.seed, pool, product.is_agent)
         if kept is None:
-            self.references = self._judge.check(REFERENCES)
             for part in training.parts:
                 part.sizes = settings.sizes[0], settings.high(0)
             return
@@ -111,18 +111,36 @@ class Run:
             algorithm: its class.
 
         Raises:
+            ValueError: a setting of the algorithm is not allowed.
             KeyboardInterrupt: interrupted; what is done is kept.
         """
         torch.set_num_threads(1)  # networks this small gain nothing by more, and results are to depend on none
-        file = self.directory / CHECKPOINT
-        model = read_model(file, algorithm, self.training.env) if self._resumed else make()
+        if self._resumed:
+            model = read_model(self.directory / CHECKPOINT, algorithm, self.training.env)
+        else:
+            model = self._begin(make)
         model.set_logger(self._logger())
         left = max(self.settings.steps - model.num_timesteps, 0)
         with self._noting_interrupts(), search_bar(left // self.settings.systems, self._describe()) as bar:
             if left > 0:
                 with suppress(_Finished):
                     model.learn(left, _Evaluations(self, bar), log_interval=_LOGGED, reset_num_timesteps=False)
-        return self._result()
+        try:
+            return self._result()
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(self._how_to_go_on()) from None
+
+    def _begin(self, make: Callable[[], Model]) -> Model:
+        """Make the model, and then the directory, and score the reference policies."""
+        try:
+            model = make()
+        except (AssertionError, TypeError, ValueError) as error:
+            raise ValueError(f"train.{self.name}: algorithm has a setting that is not allowed: {error}") from error
+        self.directory.mkdir(parents=True, exist_ok=True)
+        runs = len(REFERENCES) * len(self.settings.models) * self.settings.replications
+        with search_bar(runs, f"{self.name}: scores of {', '.join(REFERENCES)}") as bar:
+            self.references = self._judge.check(REFERENCES, bar.advance)
+        return model
 
     # ---- on the way ------------------------------------------------------------------------------
 
@@ -191,6 +209,8 @@ class Run:
 
     def _read_kept(self) -> dict[str, Any]:
         kept = read_progress(self.directory / CHECKPOINT)
+        if kept.get("name") != self.name:
+            refuse(f"train.{self.name}", "--resume", "of a training by the same command", f"train.{kept.get('name')}")
         for key, value in self.settings.plain().items():
             if key != "steps" and kept["settings"].get(key) != value:
                 allowed = f"{kept['settings'].get(key)}, that of the training in {str(self.directory)!r}"
@@ -199,6 +219,7 @@ class Run:
 
     def _keep(self, model: BaseAlgorithm) -> None:
         progress = {
+            "name": self.name,
             "settings": self.settings.plain(),
             "rows": self.rows,
             "references": self.references,
@@ -230,7 +251,9 @@ class Run:
     def _result(self) -> dict[str, Any]:
         """Score the best policy and the references on fresh jobs."""
         policies = {LEARNED: self.product.saved(self.directory), **{name: name for name in REFERENCES}}
-        scores = self._judge.fresh(policies)
+        runs = 2 * len(policies) * len(self.settings.models) * self.settings.replications
+        with search_bar(runs, f"{self.name}: scores on fresh jobs") as bar:
+            scores = self._judge.fresh(policies, bar.advance)
         about = self._about() | {"fresh": {name: compared(found) for name, found in scores.items()}}
         self.product.note(self.directory, about)
         _write(self.directory / RESULT, json.dumps(about, indent=1) + "\n")
@@ -245,6 +268,8 @@ class Run:
     # ---- interrupts ------------------------------------------------------------------------------
 
     def _how_to_go_on(self) -> str:
+        if not (self.directory / CHECKPOINT).exists():
+            return "nothing was kept"
         return f"the same command with --resume goes on from {self.directory}"
 
     @contextmanager

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from queue_env.distributions.checks import finite, positive, refuse, whole
 from queue_env.network import NAMES, check_hidden
@@ -100,13 +101,11 @@ def read_settings(name: str, path: Path, changes: Mapping[str, Any], accepted: t
     Raises:
         ValueError: there is no such file, a setting is missing, not known or not allowed.
     """
-    import yaml
-
     try:
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ValueError(f"--settings: {str(path)!r} cannot be read: {error.strerror}") from error
-    except yaml.YAMLError as error:
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
         raise ValueError(f"--settings: {str(path)!r} is not YAML: {error}") from error
     if not isinstance(found, dict):
         refuse(name, f"settings in {str(path)!r}", "a mapping", found)
@@ -136,7 +135,7 @@ def _checked(name: str, raw: Settings, accepted: type) -> Settings:
     if not features or not set(features) <= set(NAMES) or len(set(features)) < len(features):
         refuse(name, "features", f"names among {', '.join(NAMES)}, each once", list(features))
     algorithm = raw.algorithm
-    arguments = [key for key in inspect.signature(accepted).parameters if key not in _OURS]
+    arguments = [key for key in inspect.signature(accepted).parameters if key not in _OURS and key[0] != "_"]
     if not isinstance(algorithm, dict) or not set(algorithm) <= set(arguments):
         refuse(name, "algorithm", f"a mapping of arguments among {', '.join(arguments)}", algorithm)
     return replace(
@@ -148,7 +147,7 @@ def _checked(name: str, raw: Settings, accepted: type) -> Settings:
         sizes=sizes,
         learning_rate=_pair(name, "learning_rate", raw.learning_rate),
         steps=whole(name, "steps", raw.steps, 1),
-        seed=whole(name, "seed", raw.seed, 0),
+        seed=whole(name, "seed", raw.seed, 0, 2**32 - 1),
         systems=whole(name, "systems", raw.systems, len(scenarios)),
         first_high=positive(name, "first_high", raw.first_high),
         grown=_share(name, "grown", raw.grown),

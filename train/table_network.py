@@ -19,7 +19,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.type_aliases import Schedule
 from torch import Tensor, nn
 
-from queue_env.distributions.checks import refuse
+from queue_env.distributions.checks import refuse, whole
 from queue_env.observation import SYSTEM_FEATURES
 
 __all__ = ["JobTable", "TablePolicy"]
@@ -42,11 +42,14 @@ class JobTable(BaseFeaturesExtractor):
         mean and the maximum of the embeddings over these, and the features of the system.
 
     Raises:
-        ValueError: the observation has no such table.
+        ValueError: the observation has no such table, or the heads cannot share the width.
     """
 
     def __init__(self, observation_space: spaces.Space[Any], slots: int, width: int = 64, heads: int = 4) -> None:
         columns = _columns(observation_space, slots)
+        whole("TablePolicy", "width", width, 1)
+        if width % whole("TablePolicy", "heads", heads, 1):
+            refuse("TablePolicy", "heads", f"a divisor of the width, {width}", heads)
         super().__init__(observation_space, slots * (width + 1) + 2 * width + _SYSTEM)
         self.slots, self.width = slots, width
         self._raw = _unbounded(observation_space) if isinstance(observation_space, spaces.Dict) else {}
@@ -184,7 +187,7 @@ class TablePolicy(ActorCriticPolicy):
         lr_schedule: Schedule,
         **arguments: Any,
     ) -> None:
-        if not isinstance(action_space, spaces.Box) or len(action_space.shape) != 1:
+        if not isinstance(action_space, spaces.Box) or len(action_space.shape) != 1 or action_space.shape[0] < 2:
             refuse("TablePolicy", "action", "'allocation' or 'priority', a number for each row", action_space)
         if arguments.get("use_sde"):
             refuse("TablePolicy", "use_sde", "False", True)

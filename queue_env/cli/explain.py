@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from queue_env.cli import options
-from queue_env.cli.inputs import check_out, check_seed, check_writable, named_scenario, parse_count
+from queue_env.cli.inputs import check_file, check_out, check_seed, named_scenario, parse_count
 from queue_env.cli.output import json_text, print_tables, write_files
 
 if TYPE_CHECKING:
@@ -74,12 +74,14 @@ def explain(
     """
     check_out(out)
     if distill_to is not None:
-        check_writable("--distill", distill_to.parent, "a file in a directory")
+        check_file("--distill", distill_to)
+    if out is None and svg:
+        raise ValueError("--svg needs --out, the directory for the figures")
     count, seed = parse_count("--states", states), check_seed(seed)
     subject = _subject(policy, scenario, beside)
     found = _find(subject, count, seed)
     if distill_to is not None:
-        _write_rule(distill_to, subject, found.best)
+        _write_rule(distill_to, subject, found, seed)
     if out is not None:
         _draw(out, found, subject.title, "svg" if svg else "png")
     if as_json:
@@ -136,12 +138,23 @@ def _subject(policy: str, name: str | None, beside: Sequence[str] | None) -> Sub
     from queue_env.rules import parse_policy
 
     user = parse_policy(policy).user
-    trained = user.training.get("scenarios", ()) if isinstance(user, NetworkPolicy) else ()
-    model = named_scenario(name or (trained[0] if trained else DEFAULT_SCENARIO), {}, ())
+    trained = _trained_on(policy, user.training) if isinstance(user, NetworkPolicy) else None
+    model = named_scenario(name or trained or DEFAULT_SCENARIO, {}, ())
     others = _beside(model) if beside is None else beside
     plan = make_plan(model, list(dict.fromkeys([policy, *others])))
     laws = [anchor_law(setting, model.sizes.mean) for setting in plan.settings]
     return Subject(model, plan.settings, laws)
+
+
+def _trained_on(policy: str, training: Mapping[str, Any]) -> str | None:
+    """The first scenario on which a network was trained, by what its file says, if it says so."""
+    match training.get("scenarios", []):
+        case []:
+            return None
+        case [str(first), *_]:
+            return first
+        case other:
+            raise ValueError(f"explain: {policy}: scenarios of the training must be a list of names, got {other!r}")
 
 
 def _beside(model: Scenario) -> list[str]:
@@ -167,12 +180,19 @@ def _find(subject: Subject, count: int, seed: int) -> Findings:
 # ---- what comes of it ----------------------------------------------------------------------------
 
 
-def _write_rule(path: Path, subject: Subject, rule: Distilled) -> None:
+def _write_rule(path: Path, subject: Subject, found: Findings, seed: int) -> None:
     from queue_env.network import write_network
 
-    command = shlex.join(["queue-env", "explain", subject.laws[0].label, "--scenario", subject.model.name])
+    rule = found.best
+    options = {
+        "--scenario": subject.model.name,
+        "--states": str(found.states.looks),
+        "--seed": str(seed),
+        "--distill": str(path),
+    }
+    words = [word for option in options.items() for word in option]
     training = {
-        "command": f"{command} --distill {shlex.quote(str(path))}",
+        "command": shlex.join(["queue-env", "explain", subject.laws[0].label, *words]),
         "scenarios": [subject.model.name],
         "fitted_to": subject.laws[0].label,
         "rule": rule.formula,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from queue_env.cli import options
-from queue_env.cli.inputs import check_writable
+from queue_env.cli.inputs import check_file
 from queue_env.cli.output import json_text
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _check(option: str, path: Path | None, suffix: str) -> None:
     if path is not None:
         if path.suffix != suffix:
             raise ValueError(f"{option} must be a file whose name ends in {suffix}, got {str(path)!r}")
-        check_writable(option, path.parent, "a file in a directory")
+        check_file(option, path)
 
 
 def _write(path: Path, content: bytes) -> None:

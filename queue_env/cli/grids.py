@@ -9,6 +9,8 @@ import numpy as np
 
 __all__ = ["parse_grid"]
 
+MOST_VALUES = 10_000
+
 
 def parse_grid(text: str, option: str) -> tuple[str, list[str]]:
     """Read the values to try of one parameter.
@@ -36,8 +38,8 @@ def parse_grid(text: str, option: str) -> tuple[str, list[str]]:
         first, last, number = float(low), float(high), int(count)
     except ValueError:
         _refuse(option, "NAME=LOW:HIGH:COUNT with two numbers and a whole one", text)
-    if not (math.isfinite(first) and math.isfinite(last) and number >= 1):
-        _refuse(option, "NAME=LOW:HIGH:COUNT with finite numbers and COUNT >= 1", text)
+    if not (math.isfinite(first) and math.isfinite(last) and 1 <= number <= MOST_VALUES):
+        _refuse(option, f"NAME=LOW:HIGH:COUNT with finite numbers and COUNT from 1 to {MOST_VALUES}", text)
     if scale and not min(first, last) > 0:
         _refuse(option, "NAME=LOW:HIGH:COUNT:log with LOW and HIGH above 0", text)
     points = np.geomspace(first, last, number) if scale else np.linspace(first, last, number)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "check_figure",
+    "check_file",
     "check_out",
     "check_positive",
     "check_seed",
@@ -123,10 +124,17 @@ def check_figure(out: Path, checkpoint: Path | None) -> None:
 
     if out.suffix != ".png":
         raise ValueError(f"--out must be a file whose name ends in .png, got {str(out)!r}")
-    check_writable("--out", out.parent, "a file in a directory")
+    check_file("--out", out)
     if checkpoint is not None:
         check_writable("--checkpoint", checkpoint)
     require_matplotlib()
+
+
+def check_file(option: str, path: Path) -> None:
+    """Raise a ValueError unless a file can be written there."""
+    if path.is_dir():
+        raise ValueError(f"{option} must be a file, but {path} is a directory")
+    check_writable(option, path.parent, "a file in a directory")
 
 
 def check_writable(option: str, directory: Path, what: str = "a directory") -> None:

@@ -254,6 +254,15 @@ Measure: TypeAlias = Annotated[
         "abandonment and so on, or score."
     ),
 ]
+SweepPolicies: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--policy",
+        metavar="POLICY",
+        help="Such as srpt, thresh-split:d=10 or learned:FILE.json; srpt by default. May be repeated; ratios are to "
+        "the first.",
+    ),
+]
 SweepJobs: TypeAlias = Annotated[
     str, typer.Option("--jobs", metavar="COUNT", help="Jobs to count at each point, such as 1e6.", rich_help_panel=_RUN)
 ]

@@ -26,7 +26,7 @@ _PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
 def sweep(
     scenario: options.ScenarioName,
     over: options.Over,
-    policies: options.Policies = None,
+    policies: options.SweepPolicies = None,
     measure: options.Measure = "mean_response",
     jobs: options.SweepJobs = "1e6",
     width: options.SweepWidth = None,

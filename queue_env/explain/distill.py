@@ -20,6 +20,7 @@ __all__ = ["FORMS", "Distilled", "Form", "distill"]
 FloatArray: TypeAlias = NDArray[np.float64]
 
 _FEATURES = ("anchor_size", "others_work", "anchor_remaining", "next_remaining")
+_WRITTEN_OUT = 20.0  # powers of e up to this are numbers that say something
 _RIDGE = 1e-6  # keeps the weights finite where a rule can have every rate right
 
 
@@ -91,7 +92,7 @@ def distill(law: AnchorLaw, states: States, form: str, servers: int) -> Distille
     network = made.network(parameters)
     found, variance = network.rates(seen), float(np.var(wanted))
     r2 = 1 - float(np.mean((found - wanted) ** 2)) / variance if variance > 0 else None
-    decides = bool(found.min() < 0.5 < found.max())
+    decides = r2 is not None and bool(found.min() < 0.5 < found.max())
     return Distilled(form, parameters, network, r2, float(np.mean(np.abs(found - wanted))), decides)
 
 
@@ -116,8 +117,8 @@ def _logistic_words(parameters: FloatArray) -> str:
     constant, size, work, remaining = parameters.tolist()
     if work >= 0:
         return "the rate does not fall with the others' work"
-    factor, power, other = math.exp(-constant / work), -size / work, -remaining / work
-    return f"rate above 1/2 where 1+b < {factor:.3g} (1+z)^{power:.2g} ((1+r)/(1+p))^{other:.2g}"
+    factor, power, other = _power_of_e(-constant / work), -size / work, -remaining / work
+    return f"rate above 1/2 where 1+b < {factor} (1+z)^{power:.2g} ((1+r)/(1+p))^{other:.2g}"
 
 
 # ---- two switches --------------------------------------------------------------------------------
@@ -148,11 +149,16 @@ def _either_words(parameters: FloatArray) -> str:
         1 / (1 + math.exp(-(constant + i * low + j * near))) for i, j in ((1, 1), (1, -1), (-1, 1), (-1, -1))
     )
     return (
-        f"A: the others' work is low, 1+b < {math.exp(-at / work):.3g} (1+z)^{-size / work:.2g}; "
-        f"B: the anchor is nearly done, 1+r < {math.exp(-place / remaining):.3g} (1+p); "
+        f"A: the others' work is low, 1+b < {_power_of_e(-at / work)} (1+z)^{-size / work:.2g}; "
+        f"B: the anchor is nearly done, 1+r < {_power_of_e(-place / remaining)} (1+p); "
         f"far from both limits the rate is {both:.2f} with A and B, {first:.2f} with A only, {second:.2f} with B only, "
         f"{none:.2f} with neither"
     )
+
+
+def _power_of_e(exponent: float) -> str:
+    """Write e to a power, which has no float where a rule hardly depends on what it is a limit of."""
+    return f"{math.exp(exponent):.3g}" if abs(exponent) < _WRITTEN_OUT else f"e^{exponent:.3g}"
 
 
 def _sum(constant: float, *terms: tuple[float, str]) -> str:

@@ -96,7 +96,7 @@ def _typical(
     order = np.argsort(cells, kind="stable")
     visited = np.flatnonzero(visits)
     ends = np.cumsum(visits[visited])
-    for cell, own in zip(visited, np.split(features[order], ends[:-1]), strict=True):
+    for cell, own in zip(visited, np.split(features[order], ends)[:-1], strict=True):
         typical[cell] = np.median(own, axis=0)
     middles = [np.log1p(np.sqrt(end[1:] * end[:-1])) for end in edges]
     typical[:, NAMES.index(axes[0])] = np.tile(middles[0], len(middles[1]))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from typer.testing import CliRunner
 
 from queue_env import simulate
 from queue_env.cli import app
-from queue_env.network import read_network, write_network
+from queue_env.network import Network, read_network, write_network
 from tests.networks import random_network
 
 FEW = ["--states", "3e3"]
@@ -83,6 +85,38 @@ def test_what_explain_refuses(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert "--out must be a directory" in refused("explain", "split", "--out", tmp_path / "file")
     assert "--distill must be a file in a directory" in refused("explain", "split", "--distill", tmp_path / "file/r")
+    assert "is a directory" in refused("explain", "split", "--distill", tmp_path)
+    assert "--svg needs --out" in refused("explain", "split", "--svg")
+
+
+def test_states_too_few_for_a_map(tmp_path: Path) -> None:
+    invoke("explain", "learned-high-load-2", "--states", "4", "--out", tmp_path)
+    rows = list(csv.DictReader((tmp_path / "rates.csv").read_text().splitlines()))
+    assert {row["learned-high-load-2"] for row in rows} == {""}
+
+
+def test_the_command_in_a_rule_makes_it_again(tmp_path: Path) -> None:
+    arguments = ["explain", "split", "--states", "2000", "--seed", "3", "--distill", str(tmp_path / "rule.json")]
+    invoke(*arguments)
+    first, training = read_network(tmp_path / "rule.json")
+    (tmp_path / "rule.json").unlink()
+    invoke(*shlex.split(training["command"])[1:])
+    again, _ = read_network(tmp_path / "rule.json")
+    assert [part.tolist() for part in again.weights] == [part.tolist() for part in first.weights]
+
+
+@pytest.mark.parametrize(("weight", "said"), [(-40.0, "e^"), (0.0, "never on both sides")])
+def test_a_rate_that_does_not_depend_on_the_others(tmp_path: Path, weight: float, said: str) -> None:
+    network = Network(("anchor_size",), (np.array([[weight]]),), (np.array([-weight / 2]),))
+    write_network(tmp_path / "net.json", network, {})
+    shown = invoke("explain", f"learned:{tmp_path / 'net.json'}", "--states", "2000")
+    assert said in shown.splitlines()[-1]
+
+
+@pytest.mark.parametrize("scenarios", ["high-load-2", 5, [{"name": "high-load-2"}]])
+def test_a_file_that_says_wrongly_on_what_it_was_trained(tmp_path: Path, scenarios: Any) -> None:
+    write_network(tmp_path / "net.json", random_network(1), {"scenarios": scenarios})
+    assert "must be a list of names" in refused("explain", f"learned:{tmp_path / 'net.json'}")
 
 
 def test_export(tmp_path: Path) -> None:
@@ -100,6 +134,8 @@ def test_what_export_refuses(tmp_path: Path) -> None:
     assert "nothing to write" in refused("export", "learned-high-load-2")
     assert "--onnx must be a file whose name ends in .onnx" in refused("export", "learned-high-load-2", "--onnx", "a")
     assert "cannot be read" in refused("export", "learned:none.json", "--onnx", tmp_path / "a.onnx")
+    (tmp_path / "b.onnx").mkdir()
+    assert "is a directory" in refused("export", "learned-high-load-2", "--onnx", tmp_path / "b.onnx")
 
 
 def test_maps_are_numbers_that_can_be_read_back(tmp_path: Path) -> None:

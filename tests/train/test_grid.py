@@ -25,7 +25,19 @@ def test_grids(text: str, name: str, values: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["d", "d=", "=1:2:3", "d=1:2", "d=1:2:3:lin", "d=1:2:3:log:log", "d=a:2:3", "d=1:2:2.5", "d=1:2:0"]
+    "text",
+    [
+        "d",
+        "d=",
+        "=1:2:3",
+        "d=1:2",
+        "d=1:2:3:lin",
+        "d=1:2:3:log:log",
+        "d=a:2:3",
+        "d=1:2:2.5",
+        "d=1:2:0",
+        "d=1:2:1000000",
+    ],
 )
 def test_texts_that_are_no_grid(text: str) -> None:
     with pytest.raises(ValueError, match=r"--parameter must be NAME=LOW:HIGH:COUNT.*, got '"):

@@ -7,6 +7,7 @@ import importlib
 import io
 import json
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -28,6 +29,7 @@ from queue_env.network import read_network
 from queue_env.scenarios import scenario
 from queue_env.scoring.named_policies import load_policy
 from tests.train import small_rl
+from train import judge
 from train.run import CHECKPOINT, CURVE, RESULT
 from train.run_settings import SETTINGS, read_settings
 
@@ -187,7 +189,7 @@ REFUSED = [
     (["--scenario", "impatient-100"], "train.ppo"),
     (["--scenario", "light-2"], "of a heavy tail"),
     (["--scenario", "high-load-2,high-load-2"], "each once"),
-    (["--seed", "-1"], "seed must be an integer of at least 0"),
+    (["--seed", "-1"], "seed must be an integer from 0 to"),
     (["--settings", "no.yaml"], "cannot be read"),
     (["--resume"], "no training to go on from"),
 ]
@@ -200,7 +202,7 @@ def test_refusals(arguments: list[str], message: str, tmp_path: Path) -> None:
     assert message in done.stderr
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1
-    assert not (tmp_path / "out" / CURVE).exists()
+    assert not (tmp_path / "out").exists()
 
 
 WRONG = [
@@ -212,6 +214,9 @@ WRONG = [
     ({"hidden": [99]}, "hidden must be an integer from 1 to 32"),
     ({"beta": 0}, "beta must be a finite number > 0"),
     ({"algorithm": {"gama": 1}}, "algorithm must be a mapping of arguments among"),
+    ({"algorithm": {"batch_size": -1}}, "algorithm has a setting that is not allowed: `batch_size` must be"),
+    ({"algorithm": {"n_steps": "many"}}, "algorithm has a setting that is not allowed"),
+    ({"seed": 2**32}, "seed must be an integer from 0 to 4294967295"),
     ({"extra": 1}, "setting must be among"),
 ]
 
@@ -234,6 +239,44 @@ def test_a_training_is_not_written_over_nor_resumed_by_other_settings(tmp_path: 
     other = run("ppo", "--settings", settings, "--out", out, "--resume", "--seed", 2)
     assert other.exit_code == 2
     assert "seed must be 1" in other.stderr
+
+
+def test_what_is_no_settings_file_or_no_checkpoint(tmp_path: Path) -> None:
+    settings, out = small_rl.write_settings(tmp_path, "ppo", algorithm={}), tmp_path / "out"
+    out.mkdir()
+    (out / CHECKPOINT).write_bytes(b"text")
+    assert "is no training to go on from" in run("ppo", "--settings", settings, "--out", out, "--resume").stderr
+    with ZipFile(out / CHECKPOINT, "w") as archive:
+        archive.writestr("progress.pickle", b"cno_module\nnothing\n.")
+    assert "is no training to go on from" in run("ppo", "--settings", settings, "--out", out, "--resume").stderr
+    with ZipFile(out / CHECKPOINT, "w") as archive:
+        archive.writestr("progress.pickle", pickle.dumps({"name": "sac"}))
+    refused = run("ppo", "--settings", settings, "--out", out, "--resume")
+    assert refused.exit_code == 2
+    assert "of a training by the same command, got 'train.sac'" in refused.stderr
+    settings.write_bytes(b"\xff\xfe")
+    assert "is not YAML" in run("ppo", "--settings", settings, "--out", out).stderr
+
+
+def test_dqn_takes_one_scenario(tmp_path: Path) -> None:
+    settings = small_rl.write_settings(tmp_path, "dqn", scenarios=["high-load-2", "high-load-4"])
+    refused = run("dqn", "--settings", settings, "--out", tmp_path / "out")
+    assert refused.exit_code == 2
+    assert "got ['high-load-2', 'high-load-4']" in refused.stderr
+
+
+def test_an_interrupt_of_the_last_scores_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    settings, out = small_rl.write_settings(tmp_path, "ppo", steps=256), tmp_path / "out"
+    with monkeypatch.context() as patch:
+        patch.setattr(judge.Judge, "fresh", interrupted)
+        stopped = run("ppo", "--settings", settings, "--out", out)
+    assert stopped.exit_code == 130
+    assert f"--resume goes on from {out}" in stopped.stderr
+    assert run("ppo", "--settings", settings, "--out", out, "--resume").exit_code == 0
+    assert len(curve(out)) == 2
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

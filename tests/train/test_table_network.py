@@ -201,12 +201,20 @@ def test_the_same_seed_gives_the_same_policy() -> None:
     ("arguments", "message"),
     [
         ({"action": "rule"}, "TablePolicy: action must be 'allocation' or 'priority'"),
-        ({"action": "anchor", "observation": "dict"}, "TablePolicy: observation must be 'flat' or 'dict'"),
+        ({"action": "anchor", "observation": "dict"}, "TablePolicy: action must be"),
+        ({"action": "anchor", "observation": "flat"}, "TablePolicy: action must be"),
     ],
 )
 def test_other_environments(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         PPO(TablePolicy, make_sb3_env(num_envs=2, **arguments), device="cpu")
+
+
+@pytest.mark.parametrize("sizes", [{"width": 10, "heads": 3}, {"width": 0}, {"heads": 0}])
+def test_heads_that_cannot_share_the_width(sizes: dict[str, int]) -> None:
+    env = make_sb3_env(num_envs=2, action="allocation")
+    with pytest.raises(ValueError, match=r"TablePolicy: (width|heads) must be .*, got \d"):
+        PPO(TablePolicy, env, policy_kwargs={"features_extractor_kwargs": sizes}, device="cpu")
 
 
 def test_noise_that_depends_on_the_state() -> None:
