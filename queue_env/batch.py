@@ -19,7 +19,7 @@ from queue_env.kernel.env_classes_events import empty_classes, settle, step_clas
 from queue_env.kernel.env_classes_layout import allocate_classes
 from queue_env.kernel.env_events import empty, step
 from queue_env.kernel.layout import NO_CLOCK, Ints
-from queue_env.kernel.turns import divide, leave, stay
+from queue_env.kernel.turns_layout import divide, leave, stay
 from queue_env.settings import Setting
 from queue_env.snapshot import Snapshot, put_back, take_snapshot
 from queue_env.starts import Start, put_jobs

@@ -18,20 +18,9 @@ from numpy.typing import NDArray
 
 import queue_env
 from queue_env.crew import Crew
-from queue_env.kernel.turns import (
-    COLUMNS,
-    add,
-    divide,
-    finish,
-    leave,
-    load,
-    look_out,
-    post,
-    stay,
-    store,
-    take,
-    wait_for_all,
-)
+from queue_env.kernel.atomic import add, load, store
+from queue_env.kernel.turns import finish, look_out, post, take, wait_for_all
+from queue_env.kernel.turns_layout import COLUMNS, divide, leave, stay
 
 THREADS = 4
 SYSTEMS = 3200  # 100 blocks

@@ -151,15 +151,13 @@ def test_errors_come_back_as_they_were(nodes: Any) -> None:
 
 
 def test_what_is_cancelled_ends(nodes: Any) -> None:
-    began = time.monotonic()
     with RayPool() as pool:
-        # An interrupt is heard between two calls, as it is between two chunks of jobs.
-        futures = [pool.submit(lambda: [time.sleep(0.05) for _ in range(2000)]) for _ in range(3)]
+        # An interrupt is heard between two calls, as it is between two chunks of jobs. By themselves they take an hour.
+        futures = [pool.submit(lambda: [time.sleep(0.05) for _ in range(72_000)]) for _ in range(3)]
         wait_for(lambda: len(busy(nodes)) == 2)
         pool.shutdown(cancel_futures=True)
     assert all(future.cancelled() for future in futures)
-    wait_for(lambda: not busy(nodes))
-    assert time.monotonic() - began < 90
+    wait_for(lambda: not busy(nodes), 600)
 
 
 def test_a_worker_killed_in_mid_run_costs_nothing_but_time(nodes: Any) -> None:
