@@ -190,15 +190,14 @@ def compared(scores: Mapping[str, NDArray[np.float64]]) -> dict[str, dict[str, l
 
 
 def fresh_tables(fresh: Mapping[str, Mapping[str, Mapping[str, list[float]]]]) -> list[Table]:
-    """Return a table for each scenario."""
-    columns = ("policy", "tail score", "difference to the learned one")
+    """Return a table for each scenario, from `compared` scores."""
     return [
         Table(
             name,
-            columns,
+            ("policy", "tail score", "difference to the first"),
             tuple(
-                (policy, _interval(row["score"]), None if policy == LEARNED else _interval(row["difference"]))
-                for policy, row in policies.items()
+                (policy, _interval(row["score"]), _interval(row["difference"]) if i else None)
+                for i, (policy, row) in enumerate(policies.items())
             ),
         )
         for name, policies in fresh.items()

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from queue_env.cli import options
 from queue_env.cli.app import reporting_errors
-from queue_env.cli.inputs import check_writable, named_scenario
+from queue_env.cli.inputs import check_threads, check_writable, named_scenario
 from queue_env.cli.output import json_text, print_tables
 from queue_env.cli.score import Wanted, checked_run, heading_of, load_wanted, score_each
+from queue_env.distributions.checks import whole
 from queue_env.report import Table
 from queue_env.scenarios import Scenario
 from queue_env.scoring.named_policies import stable_policies
 from queue_env.scoring.score import TAIL_RANGE, Scores
 from queue_env.scoring.strata import check_decomposable
 from queue_env.tail import Interval
+from train.bar import search_bar
+from train.es import compared, fresh_tables
 
 __all__ = ["app", "main"]
 
+_OWN = 7933  # beside the seed, so that no search and no training has met the same jobs
 REFERENCES = ("fcfs", "srpt", "split", "thresh-split", "dynasplit", "backlog-split")
 
 
@@ -36,6 +43,13 @@ def main(
         typer.Option("--policy", metavar="POLICY", help=f"Beside it; {', '.join(REFERENCES)} by default. Repeatable."),
     ] = None,
     overrides: options.Overrides = None,
+    replications: Annotated[
+        int | None,
+        typer.Option(
+            help="Score by so many replications like those of train.es instead, all policies on the same jobs in each. "
+            "Their differences are known far better."
+        ),
+    ] = None,
     width: options.Width = 0.05,
     jobs: options.PlainJobs = "1e6",
     most_jobs: options.MostJobs = "2e8",
@@ -46,7 +60,8 @@ def main(
 ) -> None:
     """Score a policy and the reference policies on the same streams of jobs, and say how much less its score is.
 
-    No seed gives the jobs of a search by train.es.
+    No seed gives the jobs of a search by train.es. With --replications, --width, --jobs, --most-jobs and --checkpoint
+    have no part in it.
 
     Example: python -m train.evaluate learned:policy.json high-load-2 high-load-4 --set load=0.9
     """
@@ -56,6 +71,12 @@ def main(
     models = [named_scenario(name, {}, overrides or ()) for name in dict.fromkeys(scenarios)]
     for place in models:
         check_decomposable(place, "train.evaluate")
+    if replications is not None:
+        whole("train.evaluate", "replications", replications, 2)
+        whole("train.evaluate", "seed", seed, 0)
+        asked = [(place, _names(model, place, policies)) for place in models]
+        _compare(asked, replications, seed, check_threads(threads), as_json)
+        return
     wanted = [(place, load_wanted(place, _names(model, place, policies), TAIL_RANGE)) for place in models]
     found = [(place, _scored(place, chosen, run, checkpoint)) for place, chosen in wanted]
     if as_json:
@@ -65,6 +86,28 @@ def main(
         return
     for (place, scores), (_, chosen) in zip(found, wanted, strict=True):
         print_tables([_table(_rows(scores, chosen[0].label))], heading_of(place, run))
+
+
+def _compare(
+    asked: Sequence[tuple[Scenario, Sequence[str]]], replications: int, seed: int, threads: int | None, as_json: bool
+) -> None:
+    """Score policies by replications of the search's kind, and print scores and differences to the first."""
+    from train.objective import make_objective
+
+    objectives = [make_objective(place) for place, _ in asked]
+    for objective, (_, names) in zip(objectives, asked, strict=True):
+        for name in names:
+            objective.blocks(name)  # raises what is wrong with a policy before any work
+    seeds = np.random.SeedSequence([seed, _OWN]).spawn(replications)
+    steps, found = replications * sum(len(names) for _, names in asked), {}
+    with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool, search_bar(steps, "replications") as bar:
+        for objective, (place, names) in zip(objectives, asked, strict=True):
+            scores = objective.measures(names, seeds, pool, bar.advance)[:, :, 0]
+            found[str(place.name)] = compared(dict(zip(names, scores, strict=True)))
+    if as_json:
+        typer.echo(json_text("train.evaluate", seed=seed, replications=replications, scenarios=found))
+    else:
+        print_tables(fresh_tables(found), f"{replications} replications, seed {seed}")
 
 
 def _names(model: str, place: Scenario, policies: Sequence[str] | None) -> list[str]:

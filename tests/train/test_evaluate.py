@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from made_scores import made_score
 from typer.testing import CliRunner, Result
@@ -13,6 +14,7 @@ from typer.testing import CliRunner, Result
 from queue_env.network import write_network
 from queue_env.scenarios import Scenario
 from tests.networks import random_network
+from tests.train.small import make_small
 from train.evaluate import REFERENCES, app
 
 VALUES = {"srpt": 1.0, "dynasplit": 1.25}
@@ -39,6 +41,25 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, dict[str, Any
 
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(app, [*arguments], env={"COLUMNS": "200", "NO_COLOR": "1"})
+
+
+def test_replications_of_the_search_compare_on_the_same_jobs(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_small(monkeypatch)
+    arguments = ("high-load-2", "--policy", "backlog-split", "--policy", "backlog-split:b=1.05", "--replications", "6")
+    done = run(file, *arguments, "--json")
+    assert done.exit_code == 0, done.output
+    rows = json.loads(done.stdout)["scenarios"]["high-load-2"]
+    assert list(rows) == [file, "backlog-split", "backlog-split:b=1.05"]
+    assert rows[file]["difference"] == [0, 0, 0]
+    for row in rows.values():
+        assert row["difference"][0] == pytest.approx(row["score"][0] - rows[file]["score"][0])
+    near = run("backlog-split", *arguments, "--json")
+    near_rows = json.loads(near.stdout)["scenarios"]["high-load-2"]["backlog-split:b=1.05"]
+    assert near_rows["score"] == rows["backlog-split:b=1.05"]["score"]
+    assert np.ptp(near_rows["difference"][1:]) < np.ptp(near_rows["score"][1:]) / 3
+    assert "difference to the first" in run(file, *arguments).output
+    assert run(file, *arguments, "--policy", "nobody").exit_code == 2
+    assert run(file, *arguments[:-1], "1").exit_code == 2
 
 
 def test_the_scenario_can_be_changed(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
