@@ -11,7 +11,7 @@ run exactly as written, with these exceptions:
   set-up (``--old-file``), for that would install packages;
 - ``--jobs`` of 1e7 and more are cut to 1e5;
 - ``python -m train.es`` stops after one small generation;
-- ``python -m train.evaluate`` without ``--replications`` scores on light-2, where a plain run is enough;
+- ``python -m train.evaluate`` scores on light-2, where a plain run is enough, or makes two ``--replications``;
 - ``python -m train.ppo``, ``train.sac`` and ``train.dqn`` have the settings of the tests, which take seconds;
 - ``python -m baselines.scoreboard`` alone, which takes half an hour, is run for the policies srpt and fcfs on light-2.
 
@@ -98,7 +98,9 @@ def shortened(command: str) -> str:
         return f"{command} --scenario light-2 --policy srpt --policy fcfs"
     if command.startswith("python -m train.es"):
         return f"{command} --generations 1 --population 4 --replications 1"
-    if command.startswith("python -m train.evaluate") and "--replications" not in command:
+    if command.startswith("python -m train.evaluate") and "--replications" in command:
+        return re.sub(r"--replications \d+", "--replications 2", command)
+    if command.startswith("python -m train.evaluate"):
         return command.replace(" high-load-2 ", " light-2 ") + f" --jobs {FEW_JOBS}"
     learner = re.match(r"python -m train\.(ppo|sac|dqn)\b", command)
     if learner:
