@@ -3,6 +3,7 @@
 PYTHON ?= python3
 OUT ?= demo
 MINUTES ?= 3
+WIDTH ?= 0.1
 POLICIES ?= learned-high-load-2 fcfs srpt split dynasplit
 BIN := .venv/bin
 # PyTorch first and by itself, so that its build for the CPU is taken where there is one.
@@ -15,7 +16,7 @@ demo: .venv/demo-ready
 	test -e $(OUT)/ppo/result.json || $(BIN)/python -m train.ppo --scenario high-load-2 --minutes $(MINUTES) \
 		--out $(OUT)/ppo $$(test -e $(OUT)/ppo/checkpoint.zip && echo --resume)
 	$(BIN)/python -m baselines.scoreboard --scenario high-load-2 --policy learned:$(OUT)/ppo/policy.json \
-		$(addprefix --policy ,$(POLICIES)) --width 0.1 --jobs 1e6 --most-jobs 1e8 --out $(OUT)
+		$(addprefix --policy ,$(POLICIES)) --width $(WIDTH) --jobs 1e6 --most-jobs 1e8 --out $(OUT)
 	@echo
 	@echo "The table and the tail curves are in $(OUT)/scoreboard.html, the policy in $(OUT)/ppo/policy.json."
 

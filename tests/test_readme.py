@@ -7,8 +7,8 @@ run exactly as written, with these exceptions:
 
 - ``pip install`` is not run; that the extras it names exist is checked;
 - ``make test`` and ``make check`` are not run, since they run these tests; the Makefile must have such targets;
-- ``make demo`` runs in the checkout as ``make demo MINUTES=0.01 POLICIES=srpt OUT=<temporary directory>``, without its
-  set-up (``--old-file``), for that would install packages;
+- ``make demo`` runs in the checkout as ``make demo MINUTES=0.01 WIDTH=1 POLICIES=srpt OUT=<temporary directory>``,
+  without its set-up (``--old-file``), for that would install packages;
 - ``--jobs`` of 1e7 and more are cut to 1e5;
 - ``python -m train.es`` stops after one small generation;
 - ``python -m train.evaluate`` scores on light-2, where a plain run is enough, or makes two ``--replications``;
@@ -190,7 +190,15 @@ def test_extras(block: Block) -> None:
 def test_make_demo(tmp_path: Path) -> None:
     if not (ROOT / ".venv" / "bin" / "queue-env").exists():
         pytest.skip("make demo runs in .venv, which is not there")
-    demo = ["make", "demo", "MINUTES=0.01", "POLICIES=srpt", f"OUT={tmp_path / 'demo'}", "--old-file=.venv/demo-ready"]
+    demo = [
+        "make",
+        "demo",
+        "MINUTES=0.01",
+        "WIDTH=1",
+        "POLICIES=srpt",
+        f"OUT={tmp_path / 'demo'}",
+        "--old-file=.venv/demo-ready",
+    ]
     run(demo, ROOT)
     made = {path.name for path in (tmp_path / "demo").iterdir()}
     assert {"ppo", "scoreboard.html", "scoreboard.md", "scoreboard.csv"} <= made
