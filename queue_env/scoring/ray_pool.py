@@ -19,6 +19,7 @@ __all__ = ["RayPool", "check_cluster", "connected"]
 
 AUTO = "auto"
 _PATIENCE = 10.0  # seconds in which a head must answer
+_AGAIN = 1.0  # seconds after which what has not ended is cancelled again
 _RETRIES = 20  # of a task whose worker or node is gone; more, and the task itself is likely to be what ends them
 
 
@@ -94,30 +95,35 @@ class RayPool(Executor):
 
         self._task = ray.remote(num_cpus=1, max_retries=_RETRIES)(_attempt)
         self._cancel: Callable[[Any], None] = partial(ray.cancel, force=False)
-        self._waiting: set[Future[Any]] = set()
+        self._references: dict[Future[Any], Any] = {}
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
         """Start a function; the future raises what it raises, or ConnectionError where it was lost too often."""
         reference = self._task.remote(function, arguments, options)
         future: Future[Any] = Future()
-        self._waiting.add(future)
-        future.add_done_callback(partial(self._forget, reference))
-        reference.future().add_done_callback(partial(_settle, future))
+        self._references[future] = reference
+        future.add_done_callback(self._cancel_if_asked)
+        reference.future().add_done_callback(partial(self._come_back, future))
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Wait for what runs, or cancel it."""
-        waiting = set(self._waiting)
+        waiting = list(self._references)
         if cancel_futures:
             for future in waiting:
                 future.cancel()
-        if wait:
-            futures.wait(waiting)
+        while wait and (left := futures.wait(waiting, _AGAIN).not_done):
+            for future in left:
+                self._cancel_if_asked(future)  # an interrupt is lost where it meets a worker between two tasks
 
-    def _forget(self, reference: Any, future: Future[Any]) -> None:
-        self._waiting.discard(future)
-        if future.cancelled():
+    def _cancel_if_asked(self, future: Future[Any]) -> None:
+        reference = self._references.get(future)
+        if reference is not None and future.cancelled():
             self._cancel(reference)
+
+    def _come_back(self, future: Future[Any], found: Future[Any]) -> None:
+        _settle(future, found)
+        self._references.pop(future, None)
 
 
 def _attempt(
