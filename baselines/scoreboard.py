@@ -51,7 +51,7 @@ def scoreboard(
 
     Example: python -m baselines.scoreboard --scenario high-load-2 --policy srpt --policy dynasplit --out results
     """
-    from queue_env.scoring.pools import cluster
+    from queue_env.scoring.executors import cluster
 
     check_out(out)
     run = checked_run(TAIL_RANGE, width, jobs, most_jobs, seed, threads, ray)

@@ -21,7 +21,7 @@ import pytest
 from test_cli import run, run_json
 
 import queue_env
-from queue_env.scoring.pools import cluster, open_pool
+from queue_env.scoring.executors import cluster, open_pool
 from queue_env.scoring.ray_pool import RayPool
 from tests.scoring.small import short_replications
 

@@ -18,6 +18,7 @@ from queue_env.cli.output import json_text, print_tables
 from queue_env.cli.score import Wanted, checked_run, heading_of, load_wanted, score_each
 from queue_env.distributions.checks import whole
 from queue_env.report import Table
+from queue_env.rules import parse_policy
 from queue_env.scenarios import Scenario
 from queue_env.scoring.named_policies import stable_policies
 from queue_env.scoring.score import TAIL_RANGE, Scores
@@ -92,17 +93,22 @@ def _compare(
     asked: Sequence[tuple[Scenario, Sequence[str]]], replications: int, seed: int, threads: int | None, as_json: bool
 ) -> None:
     """Score policies by replications of the search's kind, and print scores and differences to the first."""
-    from train.objective import make_objective
+    from train.objective import UNSTABLE, make_objective
 
     objectives = [make_objective(place) for place, _ in asked]
-    for objective, (_, names) in zip(objectives, asked, strict=True):
-        for name in names:
-            objective.blocks(name)  # raises what is wrong with a policy before any work
+    policies = [[parse_policy(name) for name in names] for _, names in asked]
+    for objective, chosen in zip(objectives, policies, strict=True):
+        for policy in chosen:
+            objective.blocks(policy)  # raises what is wrong with a policy before any work
     seeds = np.random.SeedSequence([seed, _OWN]).spawn(replications)
     steps, found = replications * sum(len(names) for _, names in asked), {}
     with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool, search_bar(steps, "replications") as bar:
-        for objective, (place, names) in zip(objectives, asked, strict=True):
-            scores = objective.measures(names, seeds, pool, bar.advance)[:, :, 0]
+        for objective, chosen, (place, names) in zip(objectives, policies, asked, strict=True):
+            scores = objective.measures(chosen, seeds, pool, bar.advance)[:, :, 0]
+            for name in np.compress((scores == UNSTABLE).any(axis=1), names):
+                raise ValueError(
+                    f"policy {name}: blocks do not end; allowed: a policy under which the system is stable"
+                )
             found[str(place.name)] = compared(dict(zip(names, scores, strict=True)))
     if as_json:
         typer.echo(json_text("train.evaluate", seed=seed, replications=replications, scenarios=found))

@@ -94,10 +94,6 @@ class Objective:
             return np.full(self.columns.shape[1], UNSTABLE)
         return np.asarray(self.strata.probabilities / self.counts @ found.totals)
 
-    def estimate(self, policy: Any, seed: Seed) -> float:
-        """Return the score by one replication; `UNSTABLE` where blocks do not end."""
-        return float(self.measure(policy, seed)[0])
-
     def measures(
         self, policies: Sequence[Any], seeds: Sequence[Seed], pool: ThreadPoolExecutor, advance: Callable[[], None]
     ) -> FloatArray:

@@ -68,7 +68,7 @@ def main(
     check_writable("--out", out)
     _check_scenario(name)
     _check_rllib()
-    from queue_env.scoring.pools import cluster
+    from queue_env.scoring.executors import cluster
     from train.rllib_ppo import PPOSettings
 
     settings = PPOSettings(scenario=name, **checked)

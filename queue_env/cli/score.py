@@ -142,7 +142,7 @@ def score_each(
     wanted: Sequence[Wanted], model: Scenario, run: dict[str, Any], directory: Path | None
 ) -> tuple[list[Score], KeyboardInterrupt | ValueError | None]:
     """Return the scores, in the order of the policies, and what has cut them short, if anything."""
-    from queue_env.scoring.pools import cluster
+    from queue_env.scoring.executors import cluster
     from queue_env.scoring.score import score as score_one
 
     rows: list[Score] = []

@@ -17,7 +17,7 @@ from queue_env.scoring import agent_blocks
 from queue_env.scoring.agent_blocks import AgentBlocks, AgentPolicy
 from queue_env.scoring.blocks import Blocks
 from queue_env.scoring.decomposition import Decomposition, decompose
-from queue_env.scoring.pools import Cluster
+from queue_env.scoring.executors import Cluster
 from queue_env.scoring.strata import check_decomposable, make_strata
 from queue_env.settings import Setting
 from queue_env.tail import Estimate, check_times

@@ -17,8 +17,8 @@ from queue_env.checkpoint import Checkpoint
 from queue_env.progress import Advance, job_progress
 from queue_env.scoring import pilot
 from queue_env.scoring.blocks import Replication
+from queue_env.scoring.executors import Cluster, open_pool
 from queue_env.scoring.pilot import Plan, Replicator, Seen, allocate_runs, jobs_of, plan_runs
-from queue_env.scoring.pools import Cluster, open_pool
 from queue_env.tail import Estimate, jackknife, quotient
 
 __all__ = ["Decomposition", "decompose"]

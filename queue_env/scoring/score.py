@@ -22,7 +22,7 @@ from queue_env.scenarios import Scenario, scenario
 from queue_env.scoring.agent_runs import plain_run
 from queue_env.scoring.curve import MOST_JOBS, check_run, run_decomposition, runnable_policy
 from queue_env.scoring.decomposition import Decomposition
-from queue_env.scoring.pools import Cluster
+from queue_env.scoring.executors import Cluster
 from queue_env.scoring.strata import check_decomposable
 from queue_env.tail import Estimate, counts_above, jackknife, quotient
 

@@ -20,7 +20,7 @@ from queue_env.quantities import estimate
 from queue_env.rules import OnePolicy, parse_policy
 from queue_env.scenarios import scenario
 from queue_env.scoring.curve import check_run
-from queue_env.scoring.pools import Cluster, open_pool
+from queue_env.scoring.executors import Cluster, open_pool
 from queue_env.scoring.score import score
 from queue_env.scoring.sweep_points import SCORE, Measuring, Point, Value, make_points
 from queue_env.simulator import simulate

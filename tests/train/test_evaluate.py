@@ -16,6 +16,7 @@ from queue_env.scenarios import Scenario
 from tests.networks import random_network
 from tests.train.small import make_small
 from train.evaluate import REFERENCES, app
+from train.objective import CoupledBlocks
 
 VALUES = {"srpt": 1.0, "dynasplit": 1.25}
 
@@ -60,6 +61,17 @@ def test_replications_of_the_search_compare_on_the_same_jobs(file: str, monkeypa
     assert "difference to the first" in run(file, *arguments).output
     assert run(file, *arguments, "--policy", "nobody").exit_code == 2
     assert run(file, *arguments[:-1], "1").exit_code == 2
+
+
+def test_a_policy_that_is_not_stable_gets_no_score(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise ValueError("a block has not ended")
+
+    monkeypatch.setattr(CoupledBlocks, "replicate", refuse)
+    done = run(file, "high-load-2", "--policy", "srpt", "--replications", "2")
+    assert done.exit_code == 2
+    assert f"policy {file}: blocks do not end" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_the_scenario_can_be_changed(file: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,7 +76,7 @@ def test_replications_do_not_depend_on_threads_and_are_counted(small: Objective)
     np.testing.assert_array_equal(found[0], found[1])
     assert found[0].shape == (2, 3, small.columns.shape[1])
     assert len(counted) == 12
-    assert found[0][1, 2, 0] == small.estimate(policies[1], seeds[2])
+    assert found[0][1, 2, 0] == small.measure(policies[1], seeds[2])[0]
 
 
 def test_runs_cost_what_they_are_allowed_and_rarer_classes_have_fewer(small: Objective) -> None:
@@ -122,7 +122,7 @@ def test_a_policy_under_which_blocks_do_not_end_is_the_worst(small: Objective, m
         raise ValueError("a block has not ended")
 
     monkeypatch.setattr(CoupledBlocks, "replicate", refuse)
-    assert small.estimate("srpt", np.random.SeedSequence(1)) == UNSTABLE
+    assert small.measure("srpt", np.random.SeedSequence(1))[0] == UNSTABLE
 
 
 @pytest.mark.parametrize(("name", "message"), [("light-2", "of a heavy tail"), ("impatient-100", "patience")])
