@@ -175,7 +175,11 @@ def test_ratio_of_unequal_numbers_of_rows_pairs_the_first() -> None:
         ({"load": [0.5]}, {"policies": []}, "policy must be at least one"),
         ({"load": [0.5]}, {"policies": ["srpt", "srpt"]}, "policy must be all different"),
         ({"load": [0.5]}, {"policies": "srtp"}, "did you mean 'srpt'"),
-        ({"load": [0.5]}, {"measure": "p99"}, "quantity must be one of"),
+        (
+            {"load": [0.5]},
+            {"measure": "p99"},
+            "sweep: measure must be score or a quantity of results, result: quantity must be one of",
+        ),
         ({"load": [0.5]}, {"measure": "quantile:2"}, "number after quantile must be between 0 and 1"),
         ({"load": [1.2]}, {"measure": "score", "source": "impatient-100"}, "measure must be another than score"),
         ({"load": [1.2]}, {"policies": "ps", "source": "impatient-100"}, "policy must be one with a steady state"),

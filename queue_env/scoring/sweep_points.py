@@ -113,6 +113,11 @@ def make_points(
         refuse("sweep", "policy", "at least one", policies)
     if not over:
         refuse("sweep", "over", "at least one axis with its values", dict(over))
+    if measuring.measure != SCORE:
+        try:
+            check_quantity(measuring.measure, spare=1.0)  # whether there is any is looked at point by point
+        except ValueError as error:
+            raise ValueError(f"sweep: measure must be {SCORE} or a quantity of results, {error}") from error
     axes = [_axis(name, values, model, given) for name, values in over.items()]
     points = []
     for choice in itertools.product(*(axis.values for axis in axes)):
