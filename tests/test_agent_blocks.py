@@ -166,7 +166,7 @@ def test_a_replication_is_a_function_of_seed_and_counts(arguments: dict[str, Any
     assert isinstance(first, Replication)
     for one, other in zip(first, again, strict=True):
         np.testing.assert_array_equal(one, other)
-    assert first.totals.shape == first.differences.shape == (len(counts), len(TIMES))
+    assert first.totals.shape == first.squares.shape == (len(counts), len(TIMES))
     assert np.all(np.diff(first.totals, axis=1) <= 0)
     np.testing.assert_array_equal(first.runs[counts >= 1], counts[counts >= 1])
     assert np.all(first.jobs >= first.runs)

@@ -41,7 +41,7 @@ _CHECKS, _CHECKED = 8, 131_072  # streams, and arrivals of each, in which blocks
 _CHECK_SEED = 0
 _MOST_ALLOCATED = 4096
 _SLACK = 1e8  # jobs that a run may take beyond
-_FIRST_CUT = 4.0  # of the last time, after which a block may be cut
+_FIRST_CUT = 3.0  # of the last time, after which a block may be cut
 _GENEROUS = 100.0  # times what a job of its size keeps the system busy
 
 
@@ -50,21 +50,18 @@ class Replication(NamedTuple):
 
     Attributes:
         totals: `(classes, columns)` sums over runs of the wanted functions of the numbers of counted jobs above times.
-        differences: `(classes, columns)` sums of half the squared differences between a run and the one of the next
-            smaller size.
+        squares: `(classes, columns)` sums of their squares.
         counts: `(classes,)` expected runs.
         jobs: `(classes,)` jobs simulated in runs.
         runs: `(classes,)` how many there have been.
-        pairs: `(classes,)` how many of them have one of a smaller size.
         plain: jobs of the plain run.
     """
 
     totals: FloatArray
-    differences: FloatArray
+    squares: FloatArray
     counts: FloatArray
     jobs: IntArray
     runs: IntArray
-    pairs: IntArray
     plain: int
 
 
@@ -79,14 +76,11 @@ def make_replication(runs: Runs, values: FloatArray, jobs: IntArray, counts: Flo
         plain: jobs of the plain run.
     """
     totals = np.zeros((len(counts), values.shape[1]))
-    differences = np.zeros_like(totals)
+    squares = np.zeros_like(totals)
     np.add.at(totals, runs.classes, values)
-    order = np.argsort(runs.sizes)
-    larger = runs.classes[order][1:]
-    np.add.at(differences, larger, np.diff(values[order], axis=0) ** 2 / 2)
+    np.add.at(squares, runs.classes, values**2)
     used = np.bincount(runs.classes, jobs, len(counts)).astype(np.int64)
-    made, pairs = (np.bincount(classes, minlength=len(counts)) for classes in (runs.classes, larger))
-    return Replication(totals, differences, counts.copy(), used, made, pairs, plain)
+    return Replication(totals, squares, counts.copy(), used, np.bincount(runs.classes, minlength=len(counts)), plain)
 
 
 def above_each(found: FloatArray) -> FloatArray:

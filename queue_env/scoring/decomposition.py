@@ -18,7 +18,7 @@ from queue_env.progress import Advance, job_progress
 from queue_env.scoring import pilot
 from queue_env.scoring.blocks import Replication
 from queue_env.scoring.executors import Cluster, open_pool
-from queue_env.scoring.pilot import Plan, Replicator, Seen, allocate_runs, jobs_of, plan_runs
+from queue_env.scoring.pilot import Allocation, Plan, Replicator, Seen, allocate_runs, jobs_of, plan_runs
 from queue_env.tail import Estimate, jackknife, quotient
 
 __all__ = ["Decomposition", "decompose"]
@@ -67,9 +67,21 @@ class Decomposition:
         return _controlled(self.sums)
 
 
-def _sums(found: list[Replication], replicator: Replicator) -> FloatArray:
-    """Return the estimates of replications, shape (replications, columns)."""
-    return np.array([replicator.probabilities @ (r.totals / r.counts[:, None]) for r in found])
+def _sums(found: list[Replication], means: list[FloatArray], replicator: Replicator) -> FloatArray:
+    """Return the estimates of replications, shape (replications, columns).
+
+    What a run of a class adds is thought to be known from those before; only how it differs from that is estimated. So
+    it hardly matters which of the classes that have less than one run in a replication happen to have it.
+
+    Args:
+        found: the replications.
+        means: `(classes, columns)` each, what a run of each class was thought to add before the replication was made.
+        replicator: that has made them.
+    """
+    unforeseen = [
+        mean + (r.totals - r.runs[:, None] * mean) / r.counts[:, None] for r, mean in zip(found, means, strict=False)
+    ]
+    return np.asarray(replicator.probabilities @ np.array(unforeseen))
 
 
 def _controlled(sums: FloatArray) -> Estimate:
@@ -129,16 +141,18 @@ def decompose(
             kept.put_plan(plan)
         replicator = make(plan.level)
         found: list[Replication] = []
+        means: list[FloatArray] = []
         reached, affordable = False, True
         with job_progress(None, f"tail of {label}", progress) as advance:
             try:
                 while not reached and affordable:
                     count = _next_batch(len(found))
-                    counts, expected = _next_counts(plan, found, count, replicator, wanted, most_jobs)
+                    runs, expected = _next_runs(plan, found, count, replicator, wanted, most_jobs)
                     advance(0, jobs_of(found) + expected)
-                    found += _batch(run, replicator, kept, len(found), main_seed.spawn(count), counts, advance)
+                    means += [runs.means] * count
+                    found += _batch(run, replicator, kept, len(found), main_seed.spawn(count), runs.counts, advance)
                     if len(found) >= pilot.FIRST_BATCH:
-                        half = _relative_half_widths(_controlled(_sums(found, replicator)))
+                        half = _relative_half_widths(_controlled(_sums(found, means, replicator)))
                         reached = bool(np.all(half <= wanted))
                         affordable = _affordable(plan, found, replicator, wanted, most_jobs)
             except KeyboardInterrupt:
@@ -148,7 +162,7 @@ def decompose(
             finally:
                 kept.save(last=True)
     jobs = plan.spent + jobs_of(found)
-    return Decomposition(_sums(found, replicator), jobs, plan.level, kept.seconds, reached)
+    return Decomposition(_sums(found, means, replicator), jobs, plan.level, kept.seconds, reached)
 
 
 def _next_batch(made: int) -> int:
@@ -158,10 +172,10 @@ def _next_batch(made: int) -> int:
     return min(_EARLY_BATCHES[min(made, 1)], pilot.FIRST_BATCH - made)
 
 
-def _next_counts(
+def _next_runs(
     plan: Plan, found: list[Replication], batch: int, replicator: Replicator, wanted: FloatArray, most_jobs: float
-) -> tuple[FloatArray, float]:
-    """Return the runs of each class in the next replications, and the jobs that are still to come.
+) -> tuple[Allocation, float]:
+    """Return what is foreseen for the next replications, and the jobs that are still to come.
 
     The replications so far say what the runs of a class add, and so every one is planned for the same variance. Each is
     unbiased whatever those before it have found, so all have the same weight.
@@ -170,7 +184,7 @@ def _next_counts(
     most = _USABLE * (most_jobs - plan.spent - jobs_of(found)) / rest - plan.plain
     # Where there is little left, it is for fewer replications, but each has runs worth its plain run.
     runs = allocate_runs(seen, replicator, wanted, max(most, plan.plain))
-    return runs.counts, rest * (runs.work + plan.plain)
+    return runs, rest * (runs.work + plan.plain)
 
 
 def _affordable(

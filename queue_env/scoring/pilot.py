@@ -33,16 +33,16 @@ _JOBS = 30_000  # expected of each class in each of them
 _MOST_IN_PILOT = 64  # runs of a class
 _SHARES = (0.03, 0.05, 0.08, 0.12)  # of the runs of a replication, which those of the later parts have
 _BUDGET, _MOST_JOBS = 0.1, 5e7  # of the jobs that may be simulated, and jobs, at most for each part
-_FEW, _MORE, _NEAR = 6, 16, 4  # runs for the mean of a class, runs for its variance, and classes beside it at most
+_FEW = 6  # runs for the mean of a class
+_MORE, _NEAR = 64, 4  # degrees of freedom for its variance, and classes beside it at most
 _WILDEST = 4.0  # squared coefficient of variation believed of sizes that few runs have had
 _FAR = 1.5  # times as large as those that have had runs
 _MOST_RUNS = 200_000  # of a class in a replication
-_LEAST_SHARE, _ENOUGH = 0.002, 20_000  # of the jobs, for each class; and runs with which it has enough anyway
+_LEAST_SHARE, _ENOUGH = 0.001, 20_000  # of the jobs, for each class; and runs with which it has enough anyway
 _LEAST = 1e-9  # runs of a class in a replication
 _FACTOR = 2.04  # Student's 0.975 quantile for so many
-_SPREADS = (0.1, 0.3, 1.0)  # of the mean: least standard deviations of what a run adds, of which the best counts
+_SPREAD = 0.2  # of the mean, the least standard deviation of what a run adds
 _ROUNDS = 40  # of weights
-_LONG = 3.0  # runs of a class, so many that only those count on its borders
 
 
 class Replicator(Protocol):
@@ -80,10 +80,9 @@ class Seen(NamedTuple):
     """Sums over replications; attributes as of `Replication`."""
 
     totals: FloatArray
-    differences: FloatArray
+    squares: FloatArray
     jobs: IntArray
     runs: IntArray
-    pairs: IntArray
 
     @classmethod
     def of(cls, found: list[Replication]) -> Seen:
@@ -117,9 +116,16 @@ class Plan(NamedTuple):
 
 
 class Allocation(NamedTuple):
-    """Runs of each class in a replication, shape (classes,), and the jobs that they are expected to take."""
+    """What is foreseen for a replication.
+
+    Attributes:
+        counts: `(classes,)` runs of each class.
+        means: `(classes, columns)` what a run of each class is thought to add.
+        work: jobs that the runs are expected to take.
+    """
 
     counts: FloatArray
+    means: FloatArray
     work: float
 
 
@@ -169,16 +175,16 @@ def plan_runs(
         spent += jobs_of(found)
         seen = Seen.of(found)
         planned = allocate_runs(seen, replicator, wanted)
-        choices.append((planned, level, counts, seen, found[0].plain))
+        choices.append((planned, level, seen, found[0].plain))
     if not choices:
         assert error is not None
         raise error
-    planned, level, counts, seen, plain = min(choices, key=lambda choice: choice[0].work)
+    planned, level, seen, plain = min(choices, key=lambda choice: choice[0].work)
     replicator, most = make(level), min(_BUDGET * most_jobs, _MOST_JOBS)
     one_each = 1.0 / (len(_SHARES) * _REPLICATIONS)
     one_each *= min(1.0, most / (_REPLICATIONS * one_each * float(replicator.expected_jobs().sum())))
     for share in _SHARES:
-        part = counts + min(share, most / max(PLANNED * planned.work, 1.0)) * planned.counts
+        part = min(share, most / max(PLANNED * planned.work, 1.0)) * planned.counts
         later = list(run(replicator, seed.spawn(_REPLICATIONS), np.maximum(part, one_each)))
         spent, seen = spent + jobs_of(later), seen.more(later)
         planned = allocate_runs(seen, replicator, wanted)
@@ -194,9 +200,6 @@ def _even_counts(replicator: Replicator, most_jobs: float) -> FloatArray:
 def allocate_runs(seen: Seen, replicator: Replicator, wanted: FloatArray, most_jobs: float = math.inf) -> Allocation:
     """Return the runs of each class in a replication so that so many of them give the wanted precision.
 
-    Where there is but one run in several classes, it should go with the mean of what a run adds, too; how much, is
-    tried.
-
     Args:
         seen: by replications so far.
         replicator: that has made them.
@@ -204,17 +207,16 @@ def allocate_runs(seen: Seen, replicator: Replicator, wanted: FloatArray, most_j
         most_jobs: of a replication.
     """
     moments = _moments(seen, replicator)
-    choices = [_least_counts(moments, replicator.probabilities, wanted, spread) for spread in _SPREADS]
-    counts = min(choices, key=lambda counts: float(counts @ moments.jobs))
+    counts = _least_counts(moments, replicator.probabilities, wanted)
     least = _LEAST_SHARE * float(counts @ moments.jobs) / moments.jobs
     counts = np.maximum(counts, np.minimum(least, _ENOUGH))
     if not counts.any():  # nothing has been seen above any time
         counts = _JOBS / moments.jobs
     counts = np.asarray(counts * min(1.0, most_jobs / float(counts @ moments.jobs)))
-    return Allocation(counts, float(counts @ moments.jobs))
+    return Allocation(counts, moments.mean, float(counts @ moments.jobs))
 
 
-def _least_counts(moments: _Moments, probabilities: FloatArray, wanted: FloatArray, spread: float) -> FloatArray:
+def _least_counts(moments: _Moments, probabilities: FloatArray, wanted: FloatArray) -> FloatArray:
     """Return the runs of each class in a replication that take the least jobs, shape (classes,).
 
     Neyman's allocation for several columns: the square of the number of runs of a class is in proportion to the sum of
@@ -225,38 +227,17 @@ def _least_counts(moments: _Moments, probabilities: FloatArray, wanted: FloatArr
         moments: of a run of each class.
         probabilities: of the classes.
         wanted: relative half-widths of the columns.
-        spread: of the mean, the least standard deviation of what a run adds.
     """
-    value = probabilities @ moments.mean
-    allowed = PLANNED * (value * wanted / _FACTOR) ** 2
+    allowed = PLANNED * (probabilities @ moments.mean * wanted / _FACTOR) ** 2
     seen = allowed > 0
-    variance = probabilities[:, None] ** 2 * (moments.variance + (spread * moments.mean) ** 2)
-    share = variance[:, seen] / allowed[seen] / moments.jobs[:, None]
+    variance = probabilities[:, None] ** 2 * (moments.variance + (_SPREAD * moments.mean) ** 2)
+    share = variance[:, seen] / allowed[seen]
     weights = np.ones(int(seen.sum()))
     for _ in range(_ROUNDS):
-        counts = np.clip(np.sqrt(share @ weights), _LEAST, _MOST_RUNS)
-        missing = _variance(probabilities, moments, counts)[seen] / allowed[seen]
+        counts = np.clip(np.sqrt(share @ weights / moments.jobs), _LEAST, _MOST_RUNS)
+        missing = (share / counts[:, None]).sum(axis=0)
         weights *= missing
     return np.asarray(np.minimum(counts * missing.max(initial=0.0), _MOST_RUNS))
-
-
-def _variance(probabilities: FloatArray, moments: _Moments, counts: FloatArray) -> FloatArray:
-    """Return the variance of the columns of a replication with these runs of each class, shape (columns,).
-
-    It comes from runs of one class, and from which classes are drawn where there is one in several (`draw_runs`).
-    """
-    within = (probabilities[:, None] ** 2 * moments.variance / counts[:, None]).sum(axis=0)
-    each = (probabilities / counts)[:, None] * moments.mean  # of a run
-    lengths = np.minimum(counts, _LONG)
-    ends = np.cumsum(lengths)
-    cells = np.append(np.arange(math.ceil(ends[-1])), ends[-1])
-    place = np.minimum(np.searchsorted(ends, cells, side="right"), len(ends) - 1)
-    part = (cells - (ends - lengths)[place])[:, None]
-    first, second = (
-        np.diff((np.cumsum(y * lengths[:, None], axis=0) - y * lengths[:, None])[place] + y[place] * part, axis=0)
-        for y in (each, each**2)
-    )
-    return np.asarray(within + (second - first**2).sum(axis=0))
 
 
 def _moments(seen: Seen, replicator: Replicator) -> _Moments:
@@ -267,15 +248,17 @@ def _moments(seen: Seen, replicator: Replicator) -> _Moments:
     job holds up others, and that it differs by about as much as its mean.
     """
     expected, sizes = replicator.expected_jobs(), replicator.sizes
-    totals, differences, jobs, runs, pairs = seen
+    totals, squares, jobs, runs = seen
+    scatter = np.maximum(squares - totals**2 / np.maximum(runs, 1)[:, None], 0.0)
+    freedom = np.maximum(runs - 1, 0)
     mean, variance, cost = np.zeros_like(totals), np.zeros_like(totals), np.zeros(len(runs))
     for k in range(len(runs)):
         near = _neighbours(runs, k, _FEW, len(runs))
         count = max(int(runs[near].sum()), 1)
         larger = max(float(sizes[k] * count / max(float(runs[near] @ sizes[near]), sizes[k])), 1.0)
         mean[k] = totals[near].sum(axis=0) / count
-        wide = _neighbours(runs, k, _MORE, max(_NEAR, near.stop - k))
-        variance[k] = differences[wide].sum(axis=0) / max(int(pairs[wide].sum()), 1)
+        wide = _neighbours(freedom, k, _MORE, max(_NEAR, near.stop - k))
+        variance[k] = scatter[wide].sum(axis=0) / max(int(freedom[wide].sum()), 1)
         if larger > _FAR:
             variance[k] = np.clip(variance[k], mean[k] ** 2, _WILDEST * mean[k] ** 2) * larger**2
             mean[k] *= larger
@@ -284,10 +267,10 @@ def _moments(seen: Seen, replicator: Replicator) -> _Moments:
     return _Moments(mean, variance, cost)
 
 
-def _neighbours(runs: IntArray, k: int, wanted: int, most: int) -> slice:
-    """Return the classes around one that have so many runs, at most so many on each side."""
+def _neighbours(seen: IntArray, k: int, wanted: int, most: int) -> slice:
+    """Return the classes around one of which together so much has been seen, at most so many on each side."""
     reach = 0
-    while runs[max(k - reach, 0) : k + reach + 1].sum() < wanted and reach < most:
+    while seen[max(k - reach, 0) : k + reach + 1].sum() < wanted and reach < most:
         reach += 1
     return slice(max(k - reach, 0), k + reach + 1)
 

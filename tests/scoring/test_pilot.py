@@ -1,10 +1,12 @@
-"""How many runs of each class: against another optimiser, and the variance that is predicted against draws.
+"""How many runs of each class: against another optimiser; and what replications make of them.
 
 Of the statistical assertions, eight are of 99.99 % intervals: correct code would fail for a fraction of at most 0.001
 of the choices of seeds.
 """
 
 from __future__ import annotations
+
+from typing import cast
 
 import numpy as np
 import pytest
@@ -14,6 +16,8 @@ from scipy import optimize
 from queue_env import law
 from queue_env.scoring import pilot
 from queue_env.scoring.blocks import Replication
+from queue_env.scoring.decomposition import _sums
+from queue_env.scoring.pilot import Replicator
 from queue_env.scoring.strata import Strata
 
 Floats = NDArray[np.float64]
@@ -30,12 +34,12 @@ def moments(seed: int, columns: int = 3) -> pilot._Moments:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_no_other_numbers_of_runs_take_fewer_jobs(seed: int) -> None:
-    """Beside SciPy's optimiser for constraints; where classes have many runs, only their own variances count."""
+    """Beside SciPy's optimiser for constraints; no variance is believed to be very small."""
     found, wanted = moments(seed), np.array([0.02, 0.04, 0.03])
     probabilities = STRATA.probabilities
     allowed = pilot.PLANNED * (probabilities @ found.mean * wanted / pilot._FACTOR) ** 2
-    counts = pilot._least_counts(found, probabilities, wanted, spread=0.0)
-    within = probabilities[:, None] ** 2 * found.variance
+    counts = pilot._least_counts(found, probabilities, wanted)
+    within = probabilities[:, None] ** 2 * (found.variance + (pilot._SPREAD * found.mean) ** 2)
     assert np.all((within / counts[:, None]).sum(axis=0) <= allowed * (1 + 1e-9))
     best = optimize.minimize(
         lambda logs: np.log(np.exp(logs) @ found.jobs),
@@ -61,26 +65,53 @@ def test_classes_are_drawn_as_often_as_is_asked_for(counts: list[float]) -> None
     assert np.all(abs(drawn / repetitions - counts) <= Z * np.sqrt(np.array(counts) / repetitions))
 
 
-@pytest.mark.parametrize("counts", [[3.0, 2.5, 0.4, 0.3, 0.2], [0.5, 0.2, 0.2, 0.05, 0.01], [6.0, 4.0, 3.5, 1.0, 0.7]])
-def test_the_variance_of_a_replication_is_foreseen(counts: list[float]) -> None:
-    """Of runs that find the mean of their class and a normal deviation."""
-    rng, repetitions, found = np.random.default_rng(2), 40_000, moments(7, columns=2)
-    weights = STRATA.probabilities / np.array(counts)
-    sums = np.empty((repetitions, 2))
-    for row in sums:
+@pytest.mark.parametrize("counts", [[3.0, 2.5, 0.4, 0.3, 0.2], [0.5, 0.2, 0.2, 0.05, 0.01]])
+@pytest.mark.parametrize("thought", [1.0, 0.5, 0.0])
+def test_what_is_thought_of_a_run_does_not_move_the_mean(thought: float, counts: list[float]) -> None:
+    """Of runs that find the mean of their class and a normal deviation; the thought helps."""
+    rng, repetitions, found = np.random.default_rng(2), 20_000, moments(7, columns=2)
+    made, none = [], np.zeros((len(STRATA), 2))
+    for _ in range(repetitions):
         classes = STRATA.draw_runs(rng, np.array(counts), 4).classes
+        totals, runs = none.copy(), np.bincount(classes, minlength=len(STRATA))
         noise = rng.standard_normal((len(classes), 2)) * np.sqrt(found.variance[classes])
-        row[:] = weights[classes] @ (found.mean[classes] + noise)
-    foreseen = pilot._variance(STRATA.probabilities, found, np.array(counts))
-    squares = (sums - STRATA.probabilities @ found.mean) ** 2
-    assert np.all(abs(sums.mean(axis=0) - STRATA.probabilities @ found.mean) <= Z * np.sqrt(foreseen / repetitions))
-    assert np.all(abs(squares.mean(axis=0) - foreseen) <= Z * squares.std(axis=0) / np.sqrt(repetitions))
+        np.add.at(totals, classes, found.mean[classes] + noise)
+        made.append(Replication(totals, none, np.array(counts), runs, runs, 0))
+    sums = _sums(made, [thought * found.mean] * repetitions, cast(Replicator, STRATA))
+    exact = STRATA.probabilities @ found.mean
+    assert np.all(abs(sums.mean(axis=0) - exact) <= Z * sums.std(axis=0) / np.sqrt(repetitions))
+    foreseen = (STRATA.probabilities[:, None] ** 2 * found.variance / np.array(counts)[:, None]).sum(axis=0)
+    squares = (sums - exact) ** 2
+    error = Z * squares.std(axis=0) / np.sqrt(repetitions)
+    if thought == 1.0:  # then which classes happen to have a run does not matter
+        assert np.all(abs(squares.mean(axis=0) - foreseen) <= error)
+
+
+def test_moments_of_classes_with_many_runs_are_their_own() -> None:
+    rng = np.random.default_rng(3)
+    values = [rng.normal(k, 1 + k, (400, 2)) for k in range(4)]
+    totals, squares = (np.array([(v**power).sum(axis=0) for v in values]) for power in (1, 2))
+    runs = np.full(4, 400)
+    found = pilot._moments(pilot.Seen(totals, squares, 3 * runs, runs), Nothing())
+    np.testing.assert_allclose(found.mean, [v.mean(axis=0) for v in values])
+    np.testing.assert_allclose(found.variance, [v.var(axis=0, ddof=1) for v in values])
+    np.testing.assert_allclose(found.jobs, 3.0)
+
+
+def test_a_class_with_few_runs_takes_the_variance_within_its_neighbours() -> None:
+    """Each about the mean of its own, or where the mean rises, classes would seem to vary by that."""
+    values = [np.array([[1.0], [3.0]] * 20), np.array([[102.0]]), np.array([[201.0], [203.0]] * 20), np.array([[9.0]])]
+    totals, squares = (np.array([(v**power).sum(axis=0) for v in values]) for power in (1, 2))
+    runs = np.array([len(v) for v in values])
+    found = pilot._moments(pilot.Seen(totals, squares, 3 * runs, runs), Nothing())
+    assert found.variance[1, 0] == pytest.approx(80 / 78)  # of 40 values one away from their mean, twice
 
 
 class Nothing:
-    """Runs of four classes that have found nothing above any time."""
+    """Four classes whose runs have found nothing above any time."""
 
     level = 2
+
     probabilities = np.array([0.5, 0.4, 0.09, 0.01])
     sizes = np.array([1.0, 2.0, 10.0, 100.0])
 
@@ -96,7 +127,8 @@ class Nothing:
 
 def test_where_nothing_has_been_seen_all_classes_get_runs() -> None:
     runs, none = np.full(4, 3), np.zeros((4, 2))
-    seen = pilot.Seen(none, none, 3 * np.array([2, 4, 20, 200]), runs, runs)
-    counts, work = pilot.allocate_runs(seen, Nothing(), np.array([0.1, 0.1]), most_jobs=1000.0)
+    seen = pilot.Seen(none, none, 3 * np.array([2, 4, 20, 200]), runs)
+    counts, means, work = pilot.allocate_runs(seen, Nothing(), np.array([0.1, 0.1]), most_jobs=1000.0)
     assert np.all(counts > 0)
+    assert not means.any()
     assert work == pytest.approx(1000.0)
