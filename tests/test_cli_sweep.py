@@ -37,6 +37,12 @@ def test_table_has_a_row_for_each_point_and_the_ratio() -> None:
     assert all(line.count("±") == 3 for line in lines[5:11])
 
 
+def test_an_axis_of_one_value() -> None:
+    result = run(*SMALL, "--over", "load=0.5", "--policy", "srpt")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("high-load-2 over load (1 value); 2,000 jobs")
+
+
 def test_json_is_what_python_gives() -> None:
     document = run_json(*SMALL, *TWO, "--measure", "p99.9", "--seed", "4")
     found = queue_env.sweep(

@@ -122,7 +122,7 @@ def _kept(out: Path | None) -> str:
 def _report(name: str, found: Sweep, jobs: int, out: Path | None, as_json: bool) -> None:
     from queue_env.report import markdown, sweep_csv, sweep_figure, sweep_table
 
-    axes = " and ".join(f"{axis} ({len(values)} values)" for axis, values in found.axes.items())
+    axes = " and ".join(f"{axis} ({len(values)} value{'s' * (len(values) > 1)})" for axis, values in found.axes.items())
     title = f"{name} over {axes}; {jobs:,} jobs a point, seed {found.seed}"
     table = sweep_table(found)
     document = json_text(
