@@ -168,7 +168,8 @@ def _describe(search: Search) -> str:
         return "generation 1"
     last = search.generations[-1]
     nearest = min(search.references.values())
-    return f"generation {last.number + 1}: {last.validation:.4f}, best {search.best.validation:.4f} ({nearest:.4f})"
+    best = search.best.validation
+    return f"generation {last.number + 1}: {last.validation:.4f}, best {best:.4f} (reference {nearest:.4f})"
 
 
 def _progress(search: Search) -> dict[str, Any]:

@@ -61,8 +61,8 @@ def main(
 ) -> None:
     """Score a policy and the reference policies on the same streams of jobs, and say how much less its score is.
 
-    No seed gives the jobs of a search by train.es. With --replications, --width, --jobs, --most-jobs and --checkpoint
-    have no part in it.
+    No seed gives the jobs of a search by train.es. --replications leaves --width, --jobs, --most-jobs and --checkpoint
+    without effect.
 
     Example: python -m train.evaluate learned:policy.json high-load-2 high-load-4 --set load=0.9
     """
@@ -86,7 +86,7 @@ def main(
         typer.echo(json_text("train.evaluate", model=model, seed=seed, scenarios=results))
         return
     for (place, scores), (_, chosen) in zip(found, wanted, strict=True):
-        print_tables([_table(_rows(scores, chosen[0].label))], heading_of(place, run))
+        print_tables([_table(_rows(scores, chosen[0].label), chosen[0].label)], heading_of(place, run))
 
 
 def _compare(
@@ -151,13 +151,13 @@ def _rows(scores: Scores, model: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _table(rows: Sequence[dict[str, Any]]) -> Table:
+def _table(rows: Sequence[dict[str, Any]], model: str) -> Table:
     columns = ("policy", "tail score", "the model's is less by (%)", "P(the model is better)")
     cells = []
     for row in rows:
         less = _interval([100 * end for end in row["less"]]) if "less" in row else None
         cells.append((row["policy"], _interval(row["score"]), less, row.get("better")))
-    return Table("Tail scores", columns, tuple(cells))
+    return Table(f"Tail scores; the model is {model}", columns, tuple(cells))
 
 
 def _interval(ends: Sequence[float]) -> Interval:

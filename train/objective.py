@@ -32,6 +32,7 @@ UNSTABLE = 1e9  # in place of a score
 _LEVEL = 2  # times the servers, the level of the blocks
 _SNAPSHOTS, _APART, _WARMUP = 384, 400, 30_000  # of a replication, and arrivals between them and before them
 _WORK = 4e5  # of the runs of a replication, in jobs
+_FIRST_CUT = 4.0  # of the last time, after which a block may be cut
 _OVERHEAD = 30.0  # jobs that take as long as a run does besides its jobs
 _LEAST_SHARE = 1e-3  # of the score, for a class of less than the mean size
 _LARGEST = 25.0  # times c·t at the last time: jobs of more than that are so rare that they add next to nothing
@@ -78,8 +79,9 @@ class Objective:
         setting = make_plan(self.model, [policy]).settings[0]
         segment = _SNAPSHOTS * _APART
         level = _LEVEL * self.model.servers
+        lengths = (_WARMUP, segment, _SNAPSHOTS)
         return CoupledBlocks(
-            self.model, setting, self.strata, self.times, level, _WARMUP, segment, _SNAPSHOTS, self.columns
+            self.model, setting, self.strata, self.times, level, *lengths, self.columns, first_cut=_FIRST_CUT
         )
 
     def measure(self, policy: Any, seed: Seed) -> FloatArray:

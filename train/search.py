@@ -290,7 +290,8 @@ class Search:
     def _read(self, resume: bool) -> Mapping[str, Any] | None:
         if not resume:
             if self._file.exists():
-                refuse("train.es", "--resume", f"given, or {str(self._file)!r} moved away, for it is there", resume)
+                found = f"train.es: {str(self._file)!r} is there, of an earlier search"
+                raise ValueError(f"{found}; allowed: --resume must be given, or that file moved away")
             return None
         try:
             kept = json.loads(self._file.read_text(encoding="utf-8"))

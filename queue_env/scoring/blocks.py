@@ -41,7 +41,6 @@ _CHECKS, _CHECKED = 8, 131_072  # streams, and arrivals of each, in which blocks
 _CHECK_SEED = 0
 _MOST_ALLOCATED = 4096
 _SLACK = 1e8  # jobs that a run may take beyond
-_FIRST_CUT = 3.0  # of the last time, after which a block may be cut
 _GENEROUS = 100.0  # times what a job of its size keeps the system busy
 
 
@@ -102,6 +101,7 @@ class Blocks:
         segment: arrivals over which the snapshots of a replication spread.
         snapshots: of a replication.
         columns: `(times, columns)`: what is wanted are these linear functions of the tail at the times.
+        first_cut: how long after the injected job a block may first be cut, in multiples of the last time.
     """
 
     scenario: Scenario
@@ -113,6 +113,7 @@ class Blocks:
     segment: int
     snapshots: int
     columns: FloatArray
+    first_cut: float = 3.0
 
     def replicate(self, seed: np.random.SeedSequence, counts: FloatArray) -> Replication:
         """Make one replication.
@@ -150,7 +151,7 @@ class Blocks:
 
     def expected_jobs(self) -> FloatArray:
         """A guess of the jobs that a run of each class takes, shape (classes,)."""
-        return self.strata.expected_jobs(self.scenario, _FIRST_CUT * float(self.times[-1]))
+        return self.strata.expected_jobs(self.scenario, self.first_cut * float(self.times[-1]))
 
     def _draw_places(self, rng: np.random.Generator) -> IntArray:
         """Return before which arrivals of the plain run there are snapshots, shape (snapshots,)."""
@@ -228,7 +229,7 @@ class Blocks:
     def _tasks(self, sizes: FloatArray) -> NDArray[np.void]:
         tasks = np.zeros(len(sizes), TASK)
         tasks["size"], tasks["place"] = sizes, GO_ON
-        tasks["first_cut"] = _FIRST_CUT * self.times[-1]
+        tasks["first_cut"] = self.first_cut * self.times[-1]
         busy = self.scenario.arrival_rate * sizes / min(self.scenario.spare, 1.0)
         tasks["most"] = np.minimum(_GENEROUS * busy + _SLACK, 2.0**62)
         return tasks
