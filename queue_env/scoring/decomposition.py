@@ -67,19 +67,20 @@ class Decomposition:
         return _controlled(self.sums)
 
 
-def _sums(found: list[Replication], means: list[FloatArray], replicator: Replicator) -> FloatArray:
+def _sums(found: list[Replication], known: list[FloatArray], replicator: Replicator) -> FloatArray:
     """Return the estimates of replications, shape (replications, columns).
 
-    What a run of a class adds is thought to be known from those before; only how it differs from that is estimated. So
+    What a run of a class adds is known from those before; only how it differs from that is estimated. So
     it hardly matters which of the classes that have less than one run in a replication happen to have it.
 
     Args:
         found: the replications.
-        means: `(classes, columns)` each, what a run of each class was thought to add before the replication was made.
+        known: `(classes, columns)` each, what was taken as known of what a run of each class adds before the
+            replication was made.
         replicator: that has made them.
     """
     unforeseen = [
-        mean + (r.totals - r.runs[:, None] * mean) / r.counts[:, None] for r, mean in zip(found, means, strict=False)
+        mean + (r.totals - r.runs[:, None] * mean) / r.counts[:, None] for r, mean in zip(found, known, strict=False)
     ]
     return np.asarray(replicator.probabilities @ np.array(unforeseen))
 
@@ -141,7 +142,7 @@ def decompose(
             kept.put_plan(plan)
         replicator = make(plan.level)
         found: list[Replication] = []
-        means: list[FloatArray] = []
+        known: list[FloatArray] = []
         reached, affordable = False, True
         with job_progress(None, f"tail of {label}", progress) as advance:
             try:
@@ -149,10 +150,10 @@ def decompose(
                     count = _next_batch(len(found))
                     runs, expected = _next_runs(plan, found, count, replicator, wanted, most_jobs)
                     advance(0, jobs_of(found) + expected)
-                    means += [runs.means] * count
+                    known += [runs.known] * count
                     found += _batch(run, replicator, kept, len(found), main_seed.spawn(count), runs.counts, advance)
                     if len(found) >= pilot.FIRST_BATCH:
-                        half = _relative_half_widths(_controlled(_sums(found, means, replicator)))
+                        half = _relative_half_widths(_controlled(_sums(found, known, replicator)))
                         reached = bool(np.all(half <= wanted))
                         affordable = _affordable(plan, found, replicator, wanted, most_jobs)
             except KeyboardInterrupt:
@@ -162,7 +163,7 @@ def decompose(
             finally:
                 kept.save(last=True)
     jobs = plan.spent + jobs_of(found)
-    return Decomposition(_sums(found, means, replicator), jobs, plan.level, kept.seconds, reached)
+    return Decomposition(_sums(found, known, replicator), jobs, plan.level, kept.seconds, reached)
 
 
 def _next_batch(made: int) -> int:

@@ -33,7 +33,7 @@ _JOBS = 30_000  # expected of each class in each of them
 _MOST_IN_PILOT = 64  # runs of a class
 _SHARES = (0.03, 0.05, 0.08, 0.12)  # of the runs of a replication, which those of the later parts have
 _BUDGET, _MOST_JOBS = 0.1, 5e7  # of the jobs that may be simulated, and jobs, at most for each part
-_FEW = 6  # runs for the mean of a class
+_FEW = 6  # runs for the mean of a class, fewer of its own are no knowledge
 _MORE, _NEAR = 64, 4  # degrees of freedom for its variance, and classes beside it at most
 _WILDEST = 4.0  # squared coefficient of variation believed of sizes that few runs have had
 _FAR = 1.5  # times as large as those that have had runs
@@ -120,20 +120,28 @@ class Allocation(NamedTuple):
 
     Attributes:
         counts: `(classes,)` runs of each class.
-        means: `(classes, columns)` what a run of each class is thought to add.
+        known: `(classes, columns)` what is taken as known of what a run of each class adds.
         work: jobs that the runs are expected to take.
     """
 
     counts: FloatArray
-    means: FloatArray
+    known: FloatArray
     work: float
 
 
 class _Moments(NamedTuple):
-    """Of one run of each class: mean and variance, shape (classes, columns), and its jobs, shape (classes,)."""
+    """Of one run of each class.
+
+    Attributes:
+        mean, variance: `(classes, columns)` of what it adds.
+        known: `(classes, columns)` the mean, where the class itself has had enough runs, else 0. What is taken as known
+            is in all replications; what they estimate differs between them, and so intervals allow for it.
+        jobs: `(classes,)` that it takes.
+    """
 
     mean: FloatArray
     variance: FloatArray
+    known: FloatArray
     jobs: FloatArray
 
 
@@ -213,7 +221,7 @@ def allocate_runs(seen: Seen, replicator: Replicator, wanted: FloatArray, most_j
     if not counts.any():  # nothing has been seen above any time
         counts = _JOBS / moments.jobs
     counts = np.asarray(counts * min(1.0, most_jobs / float(counts @ moments.jobs)))
-    return Allocation(counts, moments.mean, float(counts @ moments.jobs))
+    return Allocation(counts, moments.known, float(counts @ moments.jobs))
 
 
 def _least_counts(moments: _Moments, probabilities: FloatArray, wanted: FloatArray) -> FloatArray:
@@ -230,7 +238,8 @@ def _least_counts(moments: _Moments, probabilities: FloatArray, wanted: FloatArr
     """
     allowed = PLANNED * (probabilities @ moments.mean * wanted / _FACTOR) ** 2
     seen = allowed > 0
-    variance = probabilities[:, None] ** 2 * (moments.variance + (_SPREAD * moments.mean) ** 2)
+    unknown = (moments.mean - moments.known) ** 2 + (_SPREAD * moments.mean) ** 2
+    variance = probabilities[:, None] ** 2 * (moments.variance + unknown)
     share = variance[:, seen] / allowed[seen]
     weights = np.ones(int(seen.sum()))
     for _ in range(_ROUNDS):
@@ -264,7 +273,7 @@ def _moments(seen: Seen, replicator: Replicator) -> _Moments:
             mean[k] *= larger
         longer = float(expected[k] * count / max(float(runs[near] @ expected[near]), 1.0))
         cost[k] = longer * max(jobs[near].sum() / count, 1.0)
-    return _Moments(mean, variance, cost)
+    return _Moments(mean, variance, np.where(runs[:, None] >= _FEW, mean, 0.0), cost)
 
 
 def _neighbours(seen: IntArray, k: int, wanted: int, most: int) -> slice:

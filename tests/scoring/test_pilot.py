@@ -29,7 +29,8 @@ Z = 3.9  # two-sided, 99.99 %
 def moments(seed: int, columns: int = 3) -> pilot._Moments:
     rng = np.random.default_rng(seed)
     mean = rng.uniform(0.2, 1, (len(STRATA), columns)) * np.array([1, 3, 10, 30, 200])[:, None]
-    return pilot._Moments(mean, (mean * rng.uniform(0.2, 2, mean.shape)) ** 2, np.array([1.0, 3, 20, 100, 2000]))
+    variance = (mean * rng.uniform(0.2, 2, mean.shape)) ** 2
+    return pilot._Moments(mean, variance, mean, np.array([1.0, 3, 20, 100, 2000]))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -105,6 +106,15 @@ def test_a_class_with_few_runs_takes_the_variance_within_its_neighbours() -> Non
     runs = np.array([len(v) for v in values])
     found = pilot._moments(pilot.Seen(totals, squares, 3 * runs, runs), Nothing())
     assert found.variance[1, 0] == pytest.approx(80 / 78)  # of 40 values one away from their mean, twice
+    assert found.known[[0, 2], 0].tolist() == [2.0, 202.0]
+    assert found.known[[1, 3], 0].tolist() == [0.0, 0.0]  # few runs of its own are no knowledge
+
+
+def test_what_is_not_known_of_a_class_gives_it_runs() -> None:
+    found, wanted = moments(3), np.array([0.02, 0.04, 0.03])
+    counts = pilot._least_counts(found, STRATA.probabilities, wanted)
+    found.known[3] = 0.0
+    assert pilot._least_counts(found, STRATA.probabilities, wanted)[3] > 1.2 * counts[3]
 
 
 class Nothing:
@@ -128,7 +138,7 @@ class Nothing:
 def test_where_nothing_has_been_seen_all_classes_get_runs() -> None:
     runs, none = np.full(4, 3), np.zeros((4, 2))
     seen = pilot.Seen(none, none, 3 * np.array([2, 4, 20, 200]), runs)
-    counts, means, work = pilot.allocate_runs(seen, Nothing(), np.array([0.1, 0.1]), most_jobs=1000.0)
+    counts, known, work = pilot.allocate_runs(seen, Nothing(), np.array([0.1, 0.1]), most_jobs=1000.0)
     assert np.all(counts > 0)
-    assert not means.any()
+    assert not known.any()
     assert work == pytest.approx(1000.0)
