@@ -22,7 +22,7 @@ from test_cli import run, run_json
 
 import queue_env
 from queue_env.scoring.executors import cluster, open_pool
-from queue_env.scoring.ray_pool import RayPool
+from queue_env.scoring.ray_pool import RayPool, _attempt
 from tests.scoring.small import short_replications
 
 ray = pytest.importorskip("ray", reason="needs Ray: pip install queue-env[ray]")
@@ -181,6 +181,15 @@ def test_what_is_cancelled_ends(nodes: Any) -> None:
     assert all(future.cancelled() for future in futures)
     wait_for(lambda: not busy(nodes))
     assert time.monotonic() - began < 300
+
+
+def test_interrupts_are_heard_where_ray_was_started_in_the_background() -> None:
+    """A script gives its background processes SIGINT ignored, and they their children."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert _attempt(signal.getsignal, (signal.SIGINT,), {}) == (signal.default_int_handler, None)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_a_worker_killed_in_mid_run_costs_nothing_but_time(nodes: Any) -> None:

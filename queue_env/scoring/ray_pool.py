@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -130,6 +131,9 @@ def _attempt(
     function: Callable[..., Any], arguments: Sequence[Any], options: Mapping[str, Any]
 ) -> tuple[Any, Exception | None]:
     """Call a function; what it raises comes back as it is, without what Ray would add to its message."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # So it is where Ray was started in the background of a script, and then no cancellation would be heard.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return function(*arguments, **options), None
     except Exception as error:
