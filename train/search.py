@@ -291,7 +291,7 @@ class Search:
         if not resume:
             if self._file.exists():
                 found = f"train.es: {str(self._file)!r} is there, of an earlier search"
-                raise ValueError(f"{found}; allowed: --resume must be given, or that file moved away")
+                raise ValueError(f"{found}: --resume must be given, or that file moved away")
             return None
         try:
             kept = json.loads(self._file.read_text(encoding="utf-8"))

@@ -70,13 +70,13 @@ class Decomposition:
 def _sums(found: list[Replication], known: list[FloatArray], replicator: Replicator) -> FloatArray:
     """Return the estimates of replications, shape (replications, columns).
 
-    What a run of a class adds is known from those before; only how it differs from that is estimated. So
-    it hardly matters which of the classes that have less than one run in a replication happen to have it.
+    What a run of a class adds is known from those before; only how it differs from that is estimated. So it hardly
+    matters which of the classes that have less than one run in a replication happen to have it.
 
     Args:
         found: the replications.
         known: `(classes, columns)` each, what was taken as known of what a run of each class adds before the
-            replication was made.
+            replication was made; after an interrupt there is more of it than replications.
         replicator: that has made them.
     """
     unforeseen = [
