@@ -5,7 +5,8 @@ job arrives. Which jobs it counts: those of the block that have been present whi
 largest, until they left, had been there for longer than the last mark, or the block was over.
 
 Blocks of very large jobs are cut: at times that double, the run goes on taking jobs up with probability one half only,
-and those it then takes up count twice as much.
+and those it then takes up count twice as much. The time that a cut takes off the block as it is foreseen is noted as
+lost, and where a run goes on as won, weighted; so its mean is zero, whatever is foreseen.
 """
 
 from typing import NamedTuple
@@ -51,7 +52,7 @@ ENDLESS = 2**62
 GO_ON = -1  # with the numbers that the task before has left
 FIRST_CHUNK = 16  # jobs; each chunk of a task is twice as long as the one before, for most blocks are short
 
-TASK = record_type("size first_cut", "most jobs place")
+TASK = record_type("size first_cut lasts lost", "most jobs place")
 DRIVE = record_type("injected cut", "task stage length begun gap_at size_at coin_at used_up")
 
 
@@ -61,9 +62,9 @@ class Work(NamedTuple):
     Attributes:
         buffer: `(k,)` all of the memory that a snapshot holds, in one piece.
         snapshot: `(k,)` the state just before the arrival of the injected job.
-        tasks: `(tasks,)` of `TASK`: the size of that job, how long after it the first cut may come, the most jobs a
-            run may take, and the place in the pools where its random numbers begin, or `GO_ON`; the result is the
-            number of jobs.
+        tasks: `(tasks,)` of `TASK`: the size of that job, how long after it the first cut may come, how long the block
+            is foreseen to last, the most jobs a run may take, and the place in the pools where its random numbers
+            begin, or `GO_ON`; the results are the number of jobs and the time lost by cuts.
         found: `(tasks, times + 1)` counted jobs by how many marks their response time is above, weighted.
         drive: `(1,)` of `DRIVE`, where the work is.
         gap_pool, size_pool, coin_pool: random numbers to use up, the coins uniform.
@@ -169,10 +170,13 @@ def flip_coins(m: Memory, s: Record, d: Record, w: Work) -> None:
     while absolute_time(s) - d["injected"] >= d["cut"] and s["periods"] < MOST_PERIODS - 1:
         coin = w.coin_pool[d["coin_at"]]
         d["coin_at"] += 1
+        left = 2.0 ** s["periods"] * max(w.tasks[d["task"]]["lasts"] - d["cut"], 0.0)
         if coin < 0.5:
+            w.tasks[d["task"]]["lost"] += left
             take_no_more(m, s)
             d["stage"] = DYING
             return
+        w.tasks[d["task"]]["lost"] -= left
         d["cut"] *= 2.0
         s["periods"] += 1
         m.periods[s["periods"]] = s["arrived"]

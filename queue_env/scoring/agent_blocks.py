@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from queue_env.config import EnvConfig
 from queue_env.kernel.env_layout import RESPONSE
 from queue_env.scenarios import Scenario
-from queue_env.scoring.blocks import Replication, above_each, make_replication
 from queue_env.scoring.lanes import AgentPolicy, Lanes, Predictor, State, agent_policy, child
-from queue_env.scoring.strata import Runs, Strata
+from queue_env.scoring.replications import Cuts, Replication, make_replication
+from queue_env.scoring.strata import Runs, Strata, foreseen_time
 
 __all__ = ["SEGMENT", "SNAPSHOTS", "WARMUP", "AgentBlocks", "AgentPolicy", "Predictor", "agent_policy"]
 
@@ -96,7 +96,8 @@ class AgentBlocks:
         tasks = self.strata.draw_runs(rng, counts, len(states))
         runs = _Runs(lanes, states, tasks, self.times, rng)
         runs.run()
-        return make_replication(tasks, above_each(runs.found) @ self.columns, runs.jobs, counts, plain)
+        cuts = Cuts(runs.first_cut, runs.lasts, runs.lost)
+        return make_replication(tasks, runs.found, self.columns, cuts, runs.jobs, counts, plain)
 
     @property
     def probabilities(self) -> FloatArray:
@@ -111,6 +112,11 @@ class AgentBlocks:
     def expected_jobs(self) -> FloatArray:
         """A guess of the jobs that a run of each class takes, shape (classes,)."""
         return self.strata.expected_jobs(self.scenario, _FIRST_CUT * float(self.times[-1]))
+
+    def foreseen(self, pace: FloatArray) -> FloatArray:
+        """What a run that may be cut adds at a pace, shape (classes, columns); NaN for classes of shorter runs."""
+        first_cut = _FIRST_CUT * float(self.times[-1])
+        return self.strata.foreseen(self.scenario, first_cut, self.columns.sum(axis=0), pace)
 
     def check(self) -> None:
         """Look at one plain run whether blocks end, before any work is put into replications.
@@ -150,6 +156,8 @@ class _Runs:
     Attributes:
         found: `(tasks, times + 1)` counted jobs by how many times their response time is above, weighted.
         jobs: `(tasks,)` arrivals.
+        lasts: `(tasks,)` how long blocks are foreseen to last.
+        lost: `(tasks,)` foreseen time that cuts have taken off, less what runs have won that went on; weighted.
     """
 
     def __init__(
@@ -159,6 +167,7 @@ class _Runs:
         self.found = np.zeros((len(tasks.sizes), len(times) + 1))
         self.jobs = np.zeros(len(tasks.sizes), np.int64)
         self.first_cut = _FIRST_CUT * float(times[-1])
+        self.lasts, self.lost = foreseen_time(lanes.config.scenario, tasks.sizes), np.zeros(len(tasks.sizes))
         # The longest come first, so that in the end no lane has much to do while others have nothing.
         self.waiting = np.argsort(tasks.sizes, kind="stable").tolist()
         count = len(lanes.time)
@@ -241,12 +250,17 @@ class _Runs:
 
     def _flip_coins(self, b: int) -> None:
         """Cut the run if the coin says so; else later jobs count twice as much."""
+        task = self.task[b]
         while self.lanes.time[b] >= self.cut[b]:
+            passed = self.cut[b] - self.injected[b]
+            left = passed / self.first_cut * max(self.lasts[task] - passed, 0.0)
             if self.rng.random() < 0.5:
+                self.lost[task] += left
                 self._take_no_more(b, self.cut[b])
                 self.stage[b] = _DYING
                 return
-            self.cut[b] += self.cut[b] - self.injected[b]
+            self.lost[task] -= left
+            self.cut[b] += passed
 
     def _take_no_more(self, b: int, time: float) -> None:
         """Count no job that arrives after some time, and end when all that are present are older than the last mark."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +21,13 @@ from queue_env.kernel.entry_points import drive_point
 from queue_env.kernel.layout import GROW, RATES, Memory, allocate
 from queue_env.kernel.packing import allocate_work, enlarged, pack, unpack
 from queue_env.scenarios import Scenario
-from queue_env.scoring.strata import Runs, Strata
+from queue_env.scoring.replications import Cuts, Replication, make_replication
+from queue_env.scoring.strata import Strata, foreseen_time
 from queue_env.settings import Setting
 from queue_env.system import System
 from queue_env.workload import Chunk, Stream
 
-__all__ = ["Blocks", "Pools", "Replication", "above_each", "make_replication"]
+__all__ = ["Blocks", "Pools"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -42,49 +43,6 @@ _CHECK_SEED = 0
 _MOST_ALLOCATED = 4096
 _SLACK = 1e8  # jobs that a run may take beyond
 _GENEROUS = 100.0  # times what a job of its size keeps the system busy
-
-
-class Replication(NamedTuple):
-    """What one replication has found.
-
-    Attributes:
-        totals: `(classes, columns)` sums over runs of the wanted functions of the numbers of counted jobs above times.
-        squares: `(classes, columns)` sums of their squares.
-        counts: `(classes,)` expected runs.
-        jobs: `(classes,)` jobs simulated in runs.
-        runs: `(classes,)` how many there have been.
-        plain: jobs of the plain run.
-    """
-
-    totals: FloatArray
-    squares: FloatArray
-    counts: FloatArray
-    jobs: IntArray
-    runs: IntArray
-    plain: int
-
-
-def make_replication(runs: Runs, values: FloatArray, jobs: IntArray, counts: FloatArray, plain: int) -> Replication:
-    """Sum up runs by their classes.
-
-    Args:
-        runs: that have been made.
-        values: `(runs, columns)`.
-        jobs: `(runs,)`.
-        counts: `(classes,)` expected runs.
-        plain: jobs of the plain run.
-    """
-    totals = np.zeros((len(counts), values.shape[1]))
-    squares = np.zeros_like(totals)
-    np.add.at(totals, runs.classes, values)
-    np.add.at(squares, runs.classes, values**2)
-    used = np.bincount(runs.classes, jobs, len(counts)).astype(np.int64)
-    return Replication(totals, squares, counts.copy(), used, np.bincount(runs.classes, minlength=len(counts)), plain)
-
-
-def above_each(found: FloatArray) -> FloatArray:
-    """Return `(runs, times)` jobs above each time, from `(runs, times + 1)` jobs above exactly k of the times."""
-    return np.cumsum(found[:, ::-1], axis=1)[:, ::-1][:, 1:]
 
 
 @dataclass(frozen=True)
@@ -130,14 +88,15 @@ class Blocks:
         places = self._draw_places(rng)
         runs = self.strata.draw_runs(rng, counts, self.snapshots)
         tasks = self._tasks(runs.sizes)
-        above = np.zeros((len(tasks), len(self.times)))
+        found = np.zeros((len(tasks), len(self.times) + 1))
         pools = self._pools(rng, tasks)
         for i, memory in enumerate(self._snapshots(self.scenario.stream(plain_seed), places)):
             # Others are not the largest of their block, and count for nothing.
             mine = np.flatnonzero((runs.states == i) & (runs.sizes > memory.system["block_largest"][0]))
             if mine.size:
-                tasks[mine], above[mine] = self._run(memory, tasks[mine], pools)
-        return make_replication(runs, above @ self.columns, tasks["jobs"], counts, self.warmup + self.segment)
+                tasks[mine], found[mine] = self._run(memory, tasks[mine], pools)
+        cuts = Cuts(self.first_cut * float(self.times[-1]), tasks["lasts"], tasks["lost"])
+        return make_replication(runs, found, self.columns, cuts, tasks["jobs"], counts, self.warmup + self.segment)
 
     @property
     def probabilities(self) -> FloatArray:
@@ -152,6 +111,11 @@ class Blocks:
     def expected_jobs(self) -> FloatArray:
         """A guess of the jobs that a run of each class takes, shape (classes,)."""
         return self.strata.expected_jobs(self.scenario, self.first_cut * float(self.times[-1]))
+
+    def foreseen(self, pace: FloatArray) -> FloatArray:
+        """What a run that may be cut adds at a pace, shape (classes, columns); NaN for classes of shorter runs."""
+        first_cut = self.first_cut * float(self.times[-1])
+        return self.strata.foreseen(self.scenario, first_cut, self.columns.sum(axis=0), pace)
 
     def _draw_places(self, rng: np.random.Generator) -> IntArray:
         """Return before which arrivals of the plain run there are snapshots, shape (snapshots,)."""
@@ -230,12 +194,12 @@ class Blocks:
         tasks = np.zeros(len(sizes), TASK)
         tasks["size"], tasks["place"] = sizes, GO_ON
         tasks["first_cut"] = self.first_cut * self.times[-1]
-        busy = self.scenario.arrival_rate * sizes / min(self.scenario.spare, 1.0)
-        tasks["most"] = np.minimum(_GENEROUS * busy + _SLACK, 2.0**62)
+        tasks["lasts"] = foreseen_time(self.scenario, sizes)
+        tasks["most"] = np.minimum(_GENEROUS * self.scenario.arrival_rate * tasks["lasts"] + _SLACK, 2.0**62)
         return tasks
 
     def _run(self, memory: Memory, tasks: NDArray[np.void], pools: Pools) -> tuple[NDArray[np.void], FloatArray]:
-        """Run the tasks of a snapshot; returns them with their numbers of jobs, and `(tasks, times)` jobs above."""
+        """Run the tasks of a snapshot; returns them with their results, and what they have found."""
         user = self.setting.policy.user
         drive = drive_point(self.setting.kernel["family"], None if user is None else user.function)
         work = pools.give(allocate_work(tasks, len(self.times), 0, _CHUNK, pack(memory)))
@@ -258,7 +222,7 @@ class Blocks:
                 self._refuse(TOO_LONG, work)
             status = drive(memory, work)
         pools.take_back(work)
-        return work.tasks, above_each(work.found)
+        return work.tasks, work.found
 
     def _refuse(self, status: int, work: Work) -> None:
         label, task = self.setting.policy.label, work.tasks[work.drive["task"][0]]

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from queue_env.checkpoint import Checkpoint
 from queue_env.progress import Advance, job_progress
 from queue_env.scoring import pilot
-from queue_env.scoring.blocks import Replication
 from queue_env.scoring.executors import Cluster, open_pool
-from queue_env.scoring.pilot import Allocation, Plan, Replicator, Seen, allocate_runs, jobs_of, plan_runs
+from queue_env.scoring.pilot import Allocation, Known, Plan, Replicator, Seen, allocate_runs, jobs_of, plan_runs
+from queue_env.scoring.replications import Replication
 from queue_env.tail import Estimate, jackknife, quotient
 
 __all__ = ["Decomposition", "decompose"]
@@ -67,21 +67,22 @@ class Decomposition:
         return _controlled(self.sums)
 
 
-def _sums(found: list[Replication], known: list[FloatArray], replicator: Replicator) -> FloatArray:
+def _sums(found: list[Replication], known: list[Known], replicator: Replicator) -> FloatArray:
     """Return the estimates of replications, shape (replications, columns).
 
     What a run of a class adds is known from those before; only how it differs from that is estimated. So it hardly
-    matters which of the classes that have less than one run in a replication happen to have it.
+    matters which of the classes that have less than one run in a replication happen to have it, nor whether a long run
+    happens to be cut.
 
     Args:
         found: the replications.
-        known: `(classes, columns)` each, what was taken as known of what a run of each class adds before the
-            replication was made; after an interrupt there is more of it than replications.
+        known: what was taken as known before each was made; after an interrupt there is more of it than replications.
         replicator: that has made them.
     """
-    unforeseen = [
-        mean + (r.totals - r.runs[:, None] * mean) / r.counts[:, None] for r, mean in zip(found, known, strict=False)
-    ]
+    unforeseen = []
+    for r, before in zip(found, known, strict=False):
+        totals = r.totals + r.lost[:, None] * before.pace
+        unforeseen.append(before.mean + (totals - r.runs[:, None] * before.mean) / r.counts[:, None])
     return np.asarray(replicator.probabilities @ np.array(unforeseen))
 
 
@@ -142,7 +143,7 @@ def decompose(
             kept.put_plan(plan)
         replicator = make(plan.level)
         found: list[Replication] = []
-        known: list[FloatArray] = []
+        known: list[Known] = []
         reached, affordable = False, True
         with job_progress(None, f"tail of {label}", progress) as advance:
             try:

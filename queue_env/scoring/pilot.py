@@ -9,12 +9,13 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from queue_env.scoring.blocks import Replication
+from queue_env.scoring.replications import Replication
 
 __all__ = [
     "FIRST_BATCH",
     "PLANNED",
     "Allocation",
+    "Known",
     "Plan",
     "Replicator",
     "Seen",
@@ -31,17 +32,18 @@ PLANNED = 32  # replications, after which it should be narrow enough
 _REPLICATIONS = 8  # of each part of the pilot
 _JOBS = 30_000  # expected of each class in each of them
 _MOST_IN_PILOT = 64  # runs of a class
-_SHARES = (0.03, 0.05, 0.08, 0.12)  # of the runs of a replication, which those of the later parts have
-_BUDGET, _MOST_JOBS = 0.1, 5e7  # of the jobs that may be simulated, and jobs, at most for each part
+_SHARES = (0.03, 0.05, 0.08)  # of the runs of a replication, which those of the later parts have
+_BUDGET, _MOST_JOBS = 0.1, 5e8  # of the jobs that may be simulated, and jobs, at most for each part
 _FEW = 6  # runs for the mean of a class, fewer of its own are no knowledge
 _MORE, _NEAR = 64, 4  # degrees of freedom for its variance, and classes beside it at most
+_STEEPEST = 4.0  # ratio of the variances of two classes that are side by side
 _WILDEST = 4.0  # squared coefficient of variation believed of sizes that few runs have had
 _FAR = 1.5  # times as large as those that have had runs
 _MOST_RUNS = 200_000  # of a class in a replication
 _LEAST_SHARE, _ENOUGH = 0.001, 20_000  # of the jobs, for each class; and runs with which it has enough anyway
 _LEAST = 1e-9  # runs of a class in a replication
 _FACTOR = 2.04  # Student's 0.975 quantile for so many
-_SPREAD = 0.2  # of the mean, the least standard deviation of what a run adds
+_SPREAD, _SPREAD_AT_A_PACE = 0.2, 0.5  # of the mean, how wrong it may be: of few runs, or if it is foreseen
 _ROUNDS = 40  # of weights
 
 
@@ -75,14 +77,33 @@ class Replicator(Protocol):
         """A guess of the jobs that a run of each class takes, shape (classes,)."""
         ...
 
+    def foreseen(self, pace: FloatArray) -> FloatArray:
+        """What a run that may be cut adds at a pace, shape (classes, columns); NaN for classes of shorter runs."""
+        ...
+
 
 class Seen(NamedTuple):
     """Sums over replications; attributes as of `Replication`."""
 
     totals: FloatArray
     squares: FloatArray
+    lost: FloatArray
+    lost_squares: FloatArray
+    lost_totals: FloatArray
+    paces: FloatArray
     jobs: IntArray
     runs: IntArray
+
+    @property
+    def pace(self) -> FloatArray:
+        """What a unit of time adds in long runs, shape (columns,); 0 before there has been one."""
+        return self.paces[:-1] / self.paces[-1] if self.paces[-1] > 0 else np.zeros(len(self.paces) - 1)
+
+    def mended(self) -> tuple[FloatArray, FloatArray]:
+        """Return sums and sums of squares as if what cuts take off were always what the pace foresees."""
+        pace = self.pace
+        squares = self.squares + 2 * pace * self.lost_totals + pace**2 * self.lost_squares[:, None]
+        return self.totals + pace * self.lost[:, None], squares
 
     @classmethod
     def of(cls, found: list[Replication]) -> Seen:
@@ -115,17 +136,29 @@ class Plan(NamedTuple):
     seen: Seen
 
 
+class Known(NamedTuple):
+    """What is taken as known of runs; whatever it is, it does not move the estimate.
+
+    Attributes:
+        mean: `(classes, columns)` what a run of each class adds.
+        pace: `(columns,)` what a unit of time adds in long runs.
+    """
+
+    mean: FloatArray
+    pace: FloatArray
+
+
 class Allocation(NamedTuple):
     """What is foreseen for a replication.
 
     Attributes:
         counts: `(classes,)` runs of each class.
-        known: `(classes, columns)` what is taken as known of what a run of each class adds.
+        known: what is taken as known of them.
         work: jobs that the runs are expected to take.
     """
 
     counts: FloatArray
-    known: FloatArray
+    known: Known
     work: float
 
 
@@ -136,12 +169,14 @@ class _Moments(NamedTuple):
         mean, variance: `(classes, columns)` of what it adds.
         known: `(classes, columns)` the mean, where the class itself has had enough runs, else 0. What is taken as known
             is in all replications; what they estimate differs between them, and so intervals allow for it.
+        spread: `(classes,)` of the mean, by how much it may be wrong: the less, the more runs there have been.
         jobs: `(classes,)` that it takes.
     """
 
     mean: FloatArray
     variance: FloatArray
     known: FloatArray
+    spread: FloatArray
     jobs: FloatArray
 
 
@@ -221,7 +256,7 @@ def allocate_runs(seen: Seen, replicator: Replicator, wanted: FloatArray, most_j
     if not counts.any():  # nothing has been seen above any time
         counts = _JOBS / moments.jobs
     counts = np.asarray(counts * min(1.0, most_jobs / float(counts @ moments.jobs)))
-    return Allocation(counts, moments.known, float(counts @ moments.jobs))
+    return Allocation(counts, Known(moments.known, seen.pace), float(counts @ moments.jobs))
 
 
 def _least_counts(moments: _Moments, probabilities: FloatArray, wanted: FloatArray) -> FloatArray:
@@ -238,7 +273,7 @@ def _least_counts(moments: _Moments, probabilities: FloatArray, wanted: FloatArr
     """
     allowed = PLANNED * (probabilities @ moments.mean * wanted / _FACTOR) ** 2
     seen = allowed > 0
-    unknown = (moments.mean - moments.known) ** 2 + (_SPREAD * moments.mean) ** 2
+    unknown = (moments.mean - moments.known) ** 2 + (moments.spread[:, None] * moments.mean) ** 2
     variance = probabilities[:, None] ** 2 * (moments.variance + unknown)
     share = variance[:, seen] / allowed[seen]
     weights = np.ones(int(seen.sum()))
@@ -254,12 +289,16 @@ def _moments(seen: Seen, replicator: Replicator) -> _Moments:
 
     A class that has had few runs takes its neighbours' too. Where these are of far smaller sizes, more is believed
     than what they have shown: that the number of jobs above a time grows with the size, as it does where a very large
-    job holds up others, and that it differs by about as much as its mean.
+    job holds up others, and that it differs by about as much as its mean. Of runs so long that they may be cut, it is
+    the pace that says what those add which few runs have been of.
+
+    No variance is less than a part of those of the classes beside it: of many runs all may be above a time, or none,
+    and yet the next is not, and the estimate should not be at the mercy of it.
     """
     expected, sizes = replicator.expected_jobs(), replicator.sizes
-    totals, squares, jobs, runs = seen
+    (totals, squares), jobs, runs = seen.mended(), seen.jobs, seen.runs
     scatter = np.maximum(squares - totals**2 / np.maximum(runs, 1)[:, None], 0.0)
-    freedom = np.maximum(runs - 1, 0)
+    freedom, foreseen = np.maximum(runs - 1, 0), replicator.foreseen(seen.pace)
     mean, variance, cost = np.zeros_like(totals), np.zeros_like(totals), np.zeros(len(runs))
     for k in range(len(runs)):
         near = _neighbours(runs, k, _FEW, len(runs))
@@ -268,12 +307,22 @@ def _moments(seen: Seen, replicator: Replicator) -> _Moments:
         mean[k] = totals[near].sum(axis=0) / count
         wide = _neighbours(freedom, k, _MORE, max(_NEAR, near.stop - k))
         variance[k] = scatter[wide].sum(axis=0) / max(int(freedom[wide].sum()), 1)
-        if larger > _FAR:
+        if larger > _FAR and not np.isnan(foreseen[k, 0]):
+            variance[k] *= larger**2
+        elif larger > _FAR:
             variance[k] = np.clip(variance[k], mean[k] ** 2, _WILDEST * mean[k] ** 2) * larger**2
             mean[k] *= larger
         longer = float(expected[k] * count / max(float(runs[near] @ expected[near]), 1.0))
         cost[k] = longer * max(jobs[near].sum() / count, 1.0)
-    return _Moments(mean, variance, np.where(runs[:, None] >= _FEW, mean, 0.0), cost)
+    for k in range(1, len(runs)):
+        variance[k] = np.maximum(variance[k], variance[k - 1] / _STEEPEST)
+    for k in reversed(range(len(runs) - 1)):
+        variance[k] = np.maximum(variance[k], variance[k + 1] / _STEEPEST)
+    spread = _SPREAD * np.sqrt(_FEW / (_FEW + runs))
+    known = np.where(runs[:, None] >= _FEW, mean, 0.0)
+    for k in np.flatnonzero(~np.isnan(foreseen[:, 0]) & (runs < _FEW)):
+        mean[k], known[k], spread[k] = foreseen[k], foreseen[k], _SPREAD_AT_A_PACE
+    return _Moments(mean, variance, known, spread, cost)
 
 
 def _neighbours(seen: IntArray, k: int, wanted: int, most: int) -> slice:

@@ -13,7 +13,7 @@ from queue_env.distributions import Law
 from queue_env.distributions.checks import refuse
 from queue_env.scenarios import Scenario
 
-__all__ = ["Runs", "Strata", "check_decomposable", "make_strata"]
+__all__ = ["Runs", "Strata", "check_decomposable", "foreseen_time", "make_strata"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -82,9 +82,21 @@ class Strata:
             model: the scenario.
             first_cut: time after which the run may be cut, and again whenever that time has doubled.
         """
-        busy = self.medians / min(model.spare, 1.0)
+        busy = foreseen_time(model, self.medians)
         busy = np.where(busy > first_cut, first_cut * (1 + np.log2(np.maximum(busy / first_cut, 1))), busy)
         return np.asarray(1 + model.arrival_rate * busy)
+
+    def foreseen(self, model: Scenario, first_cut: float, own: FloatArray, pace: FloatArray) -> FloatArray:
+        """Return what a run of each class adds at a pace, shape (classes, columns); NaN where it is not cut.
+
+        Args:
+            model: the scenario.
+            first_cut: time after which a run may be cut.
+            own: `(columns,)` what the injected job adds.
+            pace: `(columns,)` what a unit of time adds.
+        """
+        lasts = foreseen_time(model, self.medians)[:, None]
+        return np.where(lasts > first_cut, own + pace * lasts, np.nan)
 
     def draw_runs(self, rng: np.random.Generator, counts: FloatArray, states: int) -> Runs:
         """Draw which runs to make.
@@ -105,6 +117,11 @@ class Strata:
         within = (points - (ends - counts)[classes]) / counts[classes]
         sizes = self.draw(classes, np.clip(within, _LEAST_UNIFORM, 1.0))
         return Runs(classes, sizes, rng.permutation(states)[rng.permutation(len(classes)) % states])
+
+
+def foreseen_time(model: Scenario, sizes: FloatArray) -> FloatArray:
+    """Return how long blocks with jobs of some sizes last, about, if these are large, shape (count,)."""
+    return np.asarray(sizes / min(model.spare, 1.0))
 
 
 def make_strata(sizes: Law, largest: float) -> Strata:
