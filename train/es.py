@@ -26,6 +26,7 @@ from queue_env.cli.output import json_text, print_tables
 from queue_env.distributions.checks import refuse, whole
 from queue_env.network import MOST_LAYERS, MOST_WIDE, check_hidden, write_network
 from queue_env.report import Table
+from queue_env.scoring.score import TAIL_RANGE
 from queue_env.tail import Interval, t_interval
 from train.bar import search_bar
 from train.curves import Curves
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["app", "main"]
 
 LEARNED = "learned"
+LATEST = 100.0  # mean service times: up to then the tail is guarded, so the range has to begin there
 
 
 @reporting_errors
@@ -57,6 +59,10 @@ def main(
     start: Annotated[
         str, typer.Option(help="Where the search begins: at a rule that is known to be good, or at zero weights.")
     ] = "rule",
+    tail_range: Annotated[
+        tuple[float, float],
+        typer.Option("--range", metavar="T0 T1", help="Times over which the score averages, in mean service times."),
+    ] = TAIL_RANGE,
     threads: options.Threads = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the same command was interrupted.")] = False,
     tensorboard: Annotated[
@@ -72,7 +78,7 @@ def main(
 
     Example: python -m train.es --scenario high-load-2 --hidden 4 --generations 100 --out policy.json
     """
-    task = _task(scenarios, hidden, population, replications, seed, start)
+    task = _task(scenarios, hidden, population, replications, seed, start, tail_range)
     whole("train.es", "generations", generations, 1)
     workers = check_threads(threads) or os.cpu_count() or 1
     kept = _search_file(out)
@@ -90,7 +96,15 @@ def main(
         print_tables(fresh_tables(about["fresh"]), f"Wrote {out}. On jobs that had no part in the search:")
 
 
-def _task(scenarios: str, hidden: str, population: int | None, replications: int, seed: int, start: str) -> Task:
+def _task(
+    scenarios: str,
+    hidden: str,
+    population: int | None,
+    replications: int,
+    seed: int,
+    start: str,
+    tail_range: tuple[float, float],
+) -> Task:
     try:
         from train.search import STARTS, Task
     except ModuleNotFoundError as error:
@@ -107,7 +121,12 @@ def _task(scenarios: str, hidden: str, population: int | None, replications: int
     whole("train.es", "seed", seed, 0)
     if start not in STARTS:
         raise ValueError(f"--start must be {' or '.join(STARTS)}, got {start!r}")
-    task = Task(names, widths, population or 0, replications, seed, start)
+    if not 0 < tail_range[0] < tail_range[1] < math.inf or tail_range[0] > LATEST:
+        got = f"{tail_range[0]:g} {tail_range[1]:g}"
+        raise ValueError(
+            f"--range must be two times, 0 < T0 < T1, and T0 <= {LATEST:g} [mean service times], got {got}"
+        )
+    task = Task(names, widths, population or 0, replications, seed, start, tail_range)
     count = 4 + math.floor(3 * math.log(len(task.first))) if population is None else population
     whole("train.es", "population", count, 4)
     return replace(task, population=count)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from queue_env.distributions.checks import refuse
 from queue_env.network import Network, network_policy
 from queue_env.scenarios import Scenario, scenario
+from queue_env.scoring.score import TAIL_RANGE
 from train.objective import make_objective
 
 __all__ = ["REFERENCES", "Generation", "Search", "Task"]
@@ -66,6 +67,7 @@ class Task:
         replications: of each candidate on each scenario.
         seed: of all random numbers.
         start: where the search begins: at a "rule" that is known to be good, or with "zero" weights.
+        tail_range: times over which the tail score averages, in mean service times; it begins at 100 at most.
     """
 
     scenarios: tuple[str, ...]
@@ -74,6 +76,7 @@ class Task:
     replications: int
     seed: int
     start: str = "rule"
+    tail_range: tuple[float, float] = TAIL_RANGE
 
     @property
     def models(self) -> tuple[Scenario, ...]:
@@ -182,7 +185,7 @@ class Search:
     def __init__(self, task: Task, pool: ThreadPoolExecutor, file: Path, *, resume: bool = False) -> None:
         self.task, self._pool, self._file = task, pool, file
         kept = self._read(resume)
-        self._objectives = [make_objective(model) for model in task.models]
+        self._objectives = [make_objective(model, task.tail_range) for model in task.models]
         self._check = task.seeds(_CHECK, count=VALIDATION)
         self._check_guards = self._guards(self._check, lambda: None)
         if kept is None:

@@ -314,14 +314,14 @@ def _moments(seen: Seen, replicator: Replicator) -> _Moments:
             mean[k] *= larger
         longer = float(expected[k] * count / max(float(runs[near] @ expected[near]), 1.0))
         cost[k] = longer * max(jobs[near].sum() / count, 1.0)
-    for k in range(1, len(runs)):
-        variance[k] = np.maximum(variance[k], variance[k - 1] / _STEEPEST)
+    for k in range(len(runs) - 1):
+        variance[k + 1] = np.maximum(variance[k + 1], variance[k] / _STEEPEST)
     for k in reversed(range(len(runs) - 1)):
         variance[k] = np.maximum(variance[k], variance[k + 1] / _STEEPEST)
     spread = _SPREAD * np.sqrt(_FEW / (_FEW + runs))
     known = np.where(runs[:, None] >= _FEW, mean, 0.0)
-    for k in np.flatnonzero(~np.isnan(foreseen[:, 0]) & (runs < _FEW)):
-        mean[k], known[k], spread[k] = foreseen[k], foreseen[k], _SPREAD_AT_A_PACE
+    paced = ~np.isnan(foreseen[:, 0]) & (runs < _FEW)
+    mean[paced], known[paced], spread[paced] = foreseen[paced], foreseen[paced], _SPREAD_AT_A_PACE
     return _Moments(mean, variance, known, spread, cost)
 
 

@@ -122,6 +122,19 @@ def test_the_kept_policy_is_the_best_mean(tmp_path: Path) -> None:
     assert len({generation.values for generation in found}) == 3
 
 
+def test_the_score_is_over_the_range_that_is_asked_for(tmp_path: Path) -> None:
+    out = tmp_path / "policy.json"
+    assert run(out, "--generations", "1", "--range", "2", "200").exit_code == 0
+    assert kept(out)["task"]["tail_range"] == [2.0, 200.0]
+    with ThreadPoolExecutor(2) as pool:
+        found = Search(Task(("high-load-2",), (), 4, 2, 3, tail_range=(2.0, 200.0)), pool, tmp_path / "x.search")
+        usual = Search(Task(("high-load-2",), (), 4, 2, 3), pool, tmp_path / "y.search")
+    assert found._objectives[0].times[[1, -1]] == pytest.approx([2.0, 200.0])
+    assert found.references != usual.references
+    changed = run(out, "--generations", "2", "--resume")
+    assert "tail_range must be [2.0, 200.0], that of the search" in changed.stderr
+
+
 def test_the_result_does_not_depend_on_threads(tmp_path: Path) -> None:
     for threads in ("1", "2"):
         assert run(tmp_path / f"{threads}.json", "--generations", "2", "--threads", threads).exit_code == 0
@@ -227,6 +240,11 @@ WIDTHS = "at most 7 layers, each a whole number from 1 to 32, such as 8 or 8,8"
         (("--seed", "-1"), "seed must be an integer of at least 0, got -1"),
         (("--threads", "0"), "--threads must be at least 1, got 0"),
         (("--start", "best"), "--start must be rule or zero, got 'best'"),
+        (
+            ("--range", "10", "1"),
+            "--range must be two times, 0 < T0 < T1, and T0 <= 100 [mean service times], got 10 1",
+        ),
+        (("--range", "101", "1000"), "T0 <= 100 [mean service times], got 101 1000"),
         (("--resume",), "is no search to resume"),
     ],
 )
