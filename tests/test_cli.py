@@ -58,7 +58,9 @@ def trace(tmp_path: Path) -> Path:
 IMPATIENT = [f"figure impatient-{name}" for name in ("waiting", "throughput", "service", "collapse", "crossing")]
 
 
-@pytest.mark.parametrize("command", ["list", "simulate", "theory", "bench", "figure tail", *IMPATIENT])
+@pytest.mark.parametrize(
+    "command", ["list", "simulate", "theory", "bench", "figure tail", "figure frontier", *IMPATIENT]
+)
 def test_help_has_an_example(command: str) -> None:
     result = run(*command.split(), "--help")
     assert result.exit_code == 0

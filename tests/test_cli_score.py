@@ -334,7 +334,7 @@ def test_error_of_a_run_keeps_the_finished_rows(monkeypatch: pytest.MonkeyPatch)
     assert result.stderr == "error: blocks do not end\n"
 
 
-@pytest.mark.parametrize("command", ["score", "figure tail"])
+@pytest.mark.parametrize("command", ["score", "figure tail", "figure frontier"])
 def test_help_loads_no_slow_library(command: str) -> None:
     code = f"""
         import sys

@@ -1,21 +1,23 @@
-"""The commands that draw figures: `figure tail`, and those of `figure_impatient`."""
+"""The commands that draw figures: `figure tail`, `figure frontier`, and those of `figure_impatient`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from queue_env.cli import options
+from queue_env.cli.by_policy import estimate_each
 from queue_env.cli.errors import reporting_errors
+from queue_env.cli.figure_frontier import frontier
 from queue_env.cli.figure_impatient import COMMANDS
 from queue_env.cli.inputs import (
     check_figure,
     check_positive,
     check_threads,
-    checkpoint_file,
     named_scenario,
     parse_count,
 )
@@ -76,7 +78,7 @@ def tail(
     if checkpoint is not None:
         checkpoint.mkdir(parents=True, exist_ok=True)
     with Interrupts() as interrupts:
-        tails = {name: _gather(*wanted[name], run, checkpoint, interrupts) for name in names}
+        tails = {name: _joined(*wanted[name], run, checkpoint, interrupts) for name in names}
     _draw({name: wanted[name][0] for name in names}, tails, out)
 
 
@@ -93,7 +95,7 @@ def _wanted(name: str, policies: Sequence[str], run: dict[str, Any]) -> tuple[Sc
     return model, list(zip(found, check_policies(found, model, "figure tail"), strict=True))
 
 
-def _gather(
+def _joined(
     model: Scenario,
     policies: Sequence[tuple[Any, str]],
     run: dict[str, Any],
@@ -102,16 +104,7 @@ def _gather(
 ) -> list[JoinedTail]:
     from queue_env.scoring.figure_data import joined_tail
 
-    tails = []
-    for policy, label in policies:
-        kept = checkpoint_file(directory, f"{model.name}_{label}")
-        tails.append(joined_tail(policy, model, **run, checkpoint=kept))
-        if interrupts.seen:  # the estimate is of what there was by then, which is not what was asked for
-            also = "" if directory is None else f"; the same command goes on from what is in {directory}"
-            raise KeyboardInterrupt(f"no figure was drawn{also}")
-        if not tails[-1].reached:
-            typer.echo(f"note: {model.name}, {label}: the intervals are wider than was asked for", err=True)
-    return tails
+    return estimate_each(partial(joined_tail, model=model, **run), model, policies, directory, interrupts)
 
 
 def _draw(models: dict[str, Scenario], tails: dict[str, list[JoinedTail]], out: Path) -> None:
@@ -123,5 +116,6 @@ def _draw(models: dict[str, Scenario], tails: dict[str, list[JoinedTail]], out: 
 
 
 figure.command("tail")(reporting_errors(tail))
+figure.command("frontier")(reporting_errors(frontier))
 for name, command in COMMANDS.items():
     figure.command(name)(reporting_errors(command))

@@ -12,6 +12,7 @@ from queue_env.report.explain import (
     structure_figure,
 )
 from queue_env.report.figure import tail_figure
+from queue_env.report.frontier import frontier_figure, frontier_table
 from queue_env.report.impatient_crossing import crossing_csv, crossing_figure, crossing_table
 from queue_env.report.impatient_curves import curves_csv, curves_figure, curves_tables
 from queue_env.report.impatient_sizes import sizes_csv, sizes_figure, sizes_tables
@@ -41,6 +42,8 @@ __all__ = [
     "difference_table",
     "effects_csv",
     "effects_table",
+    "frontier_figure",
+    "frontier_table",
     "headline",
     "html_table",
     "joined_tails_csv",
