@@ -56,12 +56,25 @@ def test_both_sources_are_estimates_of_one_tail(quick: None) -> None:
     assert plain.events(3 * near.t[-1]) >= 1000 > plain.events(3 * near.t[-1] * 10 ** (2 / 24))
     np.testing.assert_array_equal(near.value, plain.normalised_tail(3 * near.t))
     np.testing.assert_array_equal(near.tail, plain.tail(3 * near.t))
-    np.testing.assert_allclose(found.decomposition.t, 10 ** np.arange(0, 2.25, 0.5))
-    assert np.all(found.beyond.t > near.t[-1])
-    assert 0 < len(found.beyond.t) < 5
+    assert found.decomposition.t[0] <= near.t[-1] < found.decomposition.t[1]
+    np.testing.assert_allclose(
+        np.log10(found.decomposition.t), np.arange(np.log10(found.decomposition.t[0]), 2.25, 0.5)
+    )
+    np.testing.assert_array_equal(found.beyond.t, found.decomposition.t[1:])
     assert np.all(found.decomposition.low < found.decomposition.high)
-    # At t = 1 both know it to a few per cent, and for the rest they need not agree on such short runs.
-    assert found.decomposition.value[0] == pytest.approx(plain.normalised_tail(3.0), rel=0.25)
+    # Where both see, they agree, as far as such short runs tell.
+    at = found.decomposition.t[0]
+    assert found.decomposition.value[0] == pytest.approx(plain.normalised_tail(3 * at), rel=0.5)
+
+
+def test_what_a_plain_run_has_seen_takes_no_decomposition(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("queue_env.scoring.figure_data.tail_curve", lambda *_, **__: pytest.fail("work was done"))
+    found = joined_tail("split", HIGH, t_max=10, plain_jobs=100_000, threads=2)
+    assert (found.policy, found.reached) == ("split", True)
+    assert found.plain.t[-1] == pytest.approx(10)
+    assert len(found.decomposition.t) == len(found.beyond.t) == 0
+    (axes,) = joined_tails_figure({"": [found, made_tail("srpt", 1.0)]}).axes
+    assert len(axes.lines[0].get_xdata()) == len(found.plain.t)
 
 
 def test_half_decades_end_where_the_bound_has_fallen_far() -> None:

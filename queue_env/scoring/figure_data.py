@@ -56,7 +56,8 @@ class JoinedTail:
     Attributes:
         policy: label.
         plain: from a plain run, where at least `FEWEST_EVENTS` jobs lie beyond t.
-        decomposition: from the largest-job decomposition, at half-decades.
+        decomposition: from the largest-job decomposition, at the last half-decade that the plain run has seen and at
+            those beyond; no points where it has seen all.
         reached: whether the decomposition's intervals are as narrow as was asked for.
     """
 
@@ -84,7 +85,9 @@ def joined_tail(
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
 ) -> JoinedTail:
-    """Estimate the tail under a policy by a plain run, and by the decomposition.
+    """Estimate the tail under a policy by a plain run, and by the decomposition where that has not seen enough.
+
+    Under a policy that lets the tail run away a plain run sees far, and runs of the decomposition are very long.
 
     Args:
         policy: as for `tail_curve`.
@@ -104,6 +107,12 @@ def joined_tail(
     """
     times = half_decades(model, t_max)
     shared: dict[str, Any] = {"seed": seed, "threads": threads, "progress": progress}
+    result = plain_run(model, policy, jobs=plain_jobs, **shared)
+    plain = _plain_points(result, model, t_max)
+    seen = int(np.sum(times <= plain.t[-1])) if len(plain.t) else 0
+    if seen == len(times):
+        return JoinedTail(policy=result.policy, plain=plain, decomposition=plain.after(np.inf), reached=True)
+    times = times[max(seen - 1, 0) :]
     curve = tail_curve(
         policy,
         model,
@@ -113,12 +122,8 @@ def joined_tail(
         checkpoint=checkpoint,
         **shared,
     )
-    plain = plain_run(model, policy, jobs=plain_jobs, **shared)
     return JoinedTail(
-        policy=curve.policy,
-        plain=_plain_points(plain, model, t_max),
-        decomposition=_curve_points(curve, times),
-        reached=curve.reached,
+        policy=curve.policy, plain=plain, decomposition=_curve_points(curve, times), reached=curve.reached
     )
 
 
