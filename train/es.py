@@ -23,7 +23,7 @@ from queue_env.cli import options
 from queue_env.cli.app import reporting_errors
 from queue_env.cli.inputs import check_threads, check_writable
 from queue_env.cli.output import json_text, print_tables
-from queue_env.distributions.checks import refuse, whole
+from queue_env.distributions.checks import positive, refuse, whole
 from queue_env.network import MOST_LAYERS, MOST_WIDE, check_hidden, write_network
 from queue_env.report import Table
 from queue_env.scoring.score import TAIL_RANGE
@@ -63,6 +63,13 @@ def main(
         tuple[float, float],
         typer.Option("--range", metavar="T0 T1", help="Times over which the score averages, in mean service times."),
     ] = TAIL_RANGE,
+    within: Annotated[
+        float | None,
+        typer.Option(
+            help="Share by which R(t) may be above srpt's, up to t = 100; by default it may be as high as the worse of "
+            "srpt's and dynasplit's."
+        ),
+    ] = None,
     threads: options.Threads = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the same command was interrupted.")] = False,
     tensorboard: Annotated[
@@ -78,7 +85,7 @@ def main(
 
     Example: python -m train.es --scenario high-load-2 --hidden 4 --generations 100 --out policy.json
     """
-    task = _task(scenarios, hidden, population, replications, seed, start, tail_range)
+    task = _task(scenarios, hidden, population, replications, seed, start, tail_range, within)
     whole("train.es", "generations", generations, 1)
     workers = check_threads(threads) or os.cpu_count() or 1
     kept = _search_file(out)
@@ -104,6 +111,7 @@ def _task(
     seed: int,
     start: str,
     tail_range: tuple[float, float],
+    within: float | None,
 ) -> Task:
     try:
         from train.search import STARTS, Task
@@ -126,7 +134,9 @@ def _task(
         raise ValueError(
             f"--range must be two times, 0 < T0 < T1, and T0 <= {LATEST:g} [mean service times], got {got}"
         )
-    task = Task(names, widths, population or 0, replications, seed, start, tail_range)
+    if within is not None:
+        positive("train.es", "within", within)
+    task = Task(names, widths, population or 0, replications, seed, start, tail_range, within)
     count = 4 + math.floor(3 * math.log(len(task.first))) if population is None else population
     whole("train.es", "population", count, 4)
     return replace(task, population=count)

@@ -34,7 +34,7 @@ _SNAPSHOTS, _APART, _WARMUP = 384, 400, 30_000  # of a replication, and arrivals
 _WORK = 4e5  # of the runs of a replication, in jobs
 _FIRST_CUT = 4.0  # of the last time, after which a block may be cut; the shipped policies are of searches with it
 _OVERHEAD = 30.0  # jobs that take as long as a run does besides its jobs
-_LEAST_SHARE = 1e-3  # of the score, for a class of less than the mean size
+_LEAST_SHARE = 1e-3  # of the score, for a class of less than the mean size, or than c·t at the first time
 _LARGEST = 25.0  # times c·t at the last time: jobs of more than that are so rare that they add next to nothing
 _POOL = 2**19  # random numbers of a kind that the runs of a replication share
 _CURVE = 100.0  # mean service times, up to which the tail itself is of interest
@@ -156,6 +156,6 @@ def _worth_their_while(model: Scenario, cost: TailCost, strata: Strata, times: F
     """
     work = strata.expected_jobs(model, float(times[-1])) + _OVERHEAD
     share = strata.probabilities * cost.of((strata.medians + model.sizes.mean) / model.c)
-    least = np.where(strata.medians < model.sizes.mean, _LEAST_SHARE, 0.0)
+    least = np.where(strata.medians < max(model.sizes.mean, model.c * cost.t0), _LEAST_SHARE, 0.0)
     share = np.maximum(share / share.sum(), least)
     return np.asarray(_WORK * share / np.sqrt(work) / (share @ np.sqrt(work)))

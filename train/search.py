@@ -30,7 +30,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 Advance: TypeAlias = Callable[[], None]
 
 REFERENCES = ("srpt", "dynasplit", "backlog-split")
-GUARDS = ("srpt", "dynasplit")  # the tail is not to be above the worse of them anywhere
+GUARDS = ("srpt", "dynasplit")  # the tail is not to be above the worse of them, or not far above the first
 STATE = (
     "anchor_size",
     "anchor_remaining",
@@ -68,6 +68,8 @@ class Task:
         seed: of all random numbers.
         start: where the search begins: at a "rule" that is known to be good, or with "zero" weights.
         tail_range: times over which the tail score averages, in mean service times; it begins at 100 at most.
+        within: share by which R(t) may be above srpt's up to 100 mean service times; if not given, it may be as high as
+            the worse of srpt's and dynasplit's.
     """
 
     scenarios: tuple[str, ...]
@@ -77,6 +79,7 @@ class Task:
     seed: int
     start: str = "rule"
     tail_range: tuple[float, float] = TAIL_RANGE
+    within: float | None = None
 
     @property
     def models(self) -> tuple[Scenario, ...]:
@@ -151,7 +154,7 @@ class Generation:
     Attributes:
         number: from 1.
         values: of the candidates, smaller is better: the score, or the mean over scenarios of the score over srpt's,
-            each larger by four times the largest share by which the tail is above those of both srpt and dynasplit.
+            each larger by four times the largest share by which the tail is above what it may be.
         validation: the value of the mean of the distribution, on the same seeds in every generation.
         sigma: step size.
         point: the mean of the distribution.
@@ -271,9 +274,11 @@ class Search:
         return np.column_stack(columns)
 
     def _guards(self, seeds: Sequence[Any], advance: Advance) -> list[FloatArray]:
-        """Return for each scenario the normalised tail of the worse guard, shape (curve,)."""
-        found = [made.measures(GUARDS, seeds, self._pool, advance) for made in self._objectives]
-        return [part.mean(axis=1)[:, 1:].max(axis=0) for part in found]
+        """Return for each scenario what the normalised tail is not to be above, shape (curve,)."""
+        found = [made.measures(GUARDS, seeds, self._pool, advance).mean(axis=1)[:, 1:] for made in self._objectives]
+        if self.task.within is None:
+            return [tails.max(axis=0) for tails in found]
+        return [(1 + self.task.within) * tails[GUARDS.index("srpt")] for tails in found]
 
     def _measure_references(self) -> tuple[FloatArray, dict[str, float]]:
         scores = self._guarded(REFERENCES, self._check, self._check_guards, lambda: None)

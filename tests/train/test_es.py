@@ -135,6 +135,19 @@ def test_the_score_is_over_the_range_that_is_asked_for(tmp_path: Path) -> None:
     assert "tail_range must be [2.0, 200.0], that of the search" in changed.stderr
 
 
+def test_the_tail_may_be_above_that_of_srpt_by_a_share(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        near = Search(Task(("high-load-2",), (), 4, 2, 3, within=0.05), pool, tmp_path / "x.search")
+        usual = Search(Task(("high-load-2",), (), 4, 2, 3), pool, tmp_path / "y.search")
+        tails = near._objectives[0].measures(("srpt", "dynasplit"), near._check, pool, lambda: None).mean(axis=1)[:, 1:]
+    np.testing.assert_allclose(near._check_guards[0], 1.05 * tails[0])
+    np.testing.assert_allclose(usual._check_guards[0], tails.max(axis=0))
+    # The score of dynasplit, whose tail is above, counts as larger by four times the share by which it is.
+    excess = (tails[1] / (1.05 * tails[0])).max() - 1
+    assert near.references["dynasplit"] == pytest.approx(usual.references["dynasplit"] * (1 + 4 * excess))
+    assert near.references["srpt"] == usual.references["srpt"]
+
+
 def test_the_result_does_not_depend_on_threads(tmp_path: Path) -> None:
     for threads in ("1", "2"):
         assert run(tmp_path / f"{threads}.json", "--generations", "2", "--threads", threads).exit_code == 0
@@ -240,6 +253,7 @@ WIDTHS = "at most 7 layers, each a whole number from 1 to 32, such as 8 or 8,8"
         (("--seed", "-1"), "seed must be an integer of at least 0, got -1"),
         (("--threads", "0"), "--threads must be at least 1, got 0"),
         (("--start", "best"), "--start must be rule or zero, got 'best'"),
+        (("--within", "-0.1"), "within must be a finite number > 0, got -0.1"),
         (
             ("--range", "10", "1"),
             "--range must be two times, 0 < T0 < T1, and T0 <= 100 [mean service times], got 10 1",

@@ -87,6 +87,14 @@ def test_runs_cost_what_they_are_allowed_and_rarer_classes_have_fewer(small: Obj
     assert np.all(small.counts > 0)
 
 
+@pytest.mark.parametrize("tail_range", [(1.0, 100.0), (100.0, 1e5)])
+def test_every_class_has_runs_whatever_the_range(tail_range: tuple[float, float]) -> None:
+    """Jobs of sizes that cost nothing by themselves may be late all the same."""
+    objective = make_objective(scenario("high-load-2"), tail_range)
+    assert np.all(objective.counts > 0)
+    assert objective.times[[1, -1]] == pytest.approx(tail_range)
+
+
 def test_the_normalised_tail_comes_with_the_score(small: Objective) -> None:
     seeds = np.random.SeedSequence(8).spawn(40)
     with ThreadPoolExecutor(2) as pool:
