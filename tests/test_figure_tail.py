@@ -67,6 +67,15 @@ def test_both_sources_are_estimates_of_one_tail(quick: None) -> None:
     assert found.decomposition.value[0] == pytest.approx(plain.normalised_tail(3 * at), rel=0.5)
 
 
+def test_a_tail_that_has_run_away_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("queue_env.scoring.figure_data.tail_curve", lambda *_, **__: pytest.fail("work was done"))
+    monkeypatch.setattr("queue_env.scoring.figure_data.RUN_AWAY", 10.0)
+    found = joined_tail("fcfs", HIGH, t_max=1e6, plain_jobs=100_000, threads=2)
+    assert found.plain.value[-1] > 10
+    assert found.plain.t[-1] < 1e6
+    assert (found.reached, len(found.decomposition.t)) == (True, 0)
+
+
 def test_what_a_plain_run_has_seen_takes_no_decomposition(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("queue_env.scoring.figure_data.tail_curve", lambda *_, **__: pytest.fail("work was done"))
     found = joined_tail("split", HIGH, t_max=10, plain_jobs=100_000, threads=2)

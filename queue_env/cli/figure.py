@@ -60,7 +60,7 @@ def tail(
     """Draw the normalised tail of response time far out: a panel for each scenario, 95 % bands.
 
     Lines are of a plain run, as far as at least 1000 of its jobs lie beyond; points beyond are of the largest-job
-    decomposition.
+    decomposition. A tail that has reached a hundred times the bound is not followed.
 
     Example: queue-env figure tail --scenario high-load-2 --policy srpt --policy dynasplit --t-max 1e4
     """

@@ -22,6 +22,9 @@ FloatArray: TypeAlias = NDArray[np.float64]
 FEWEST_EVENTS = 1000
 """The plain run is shown as far as at least so many of its jobs were longer in the system."""
 
+RUN_AWAY = 100.0
+"""R(t) at the end of the plain run, from which on it is not followed."""
+
 _FIRST = 0.1  # mean service times
 _POINTS_PER_DECADE = 24
 
@@ -57,7 +60,7 @@ class JoinedTail:
         policy: label.
         plain: from a plain run, where at least `FEWEST_EVENTS` jobs lie beyond t.
         decomposition: from the largest-job decomposition, at the last half-decade that the plain run has seen and at
-            those beyond; no points where it has seen all.
+            those beyond; no points where it has seen all, or that the tail runs away.
         reached: whether the decomposition's intervals are as narrow as was asked for.
     """
 
@@ -87,7 +90,8 @@ def joined_tail(
 ) -> JoinedTail:
     """Estimate the tail under a policy by a plain run, and by the decomposition where that has not seen enough.
 
-    Under a policy that lets the tail run away a plain run sees far, and runs of the decomposition are very long.
+    A tail that has run away, to `RUN_AWAY` times the bound, is not followed: runs of the decomposition are very long
+    then, for millions of jobs are present.
 
     Args:
         policy: as for `tail_curve`.
@@ -110,7 +114,7 @@ def joined_tail(
     result = plain_run(model, policy, jobs=plain_jobs, **shared)
     plain = _plain_points(result, model, t_max)
     seen = int(np.sum(times <= plain.t[-1])) if len(plain.t) else 0
-    if seen == len(times):
+    if seen == len(times) or (seen and plain.value[-1] >= RUN_AWAY):
         return JoinedTail(policy=result.policy, plain=plain, decomposition=plain.after(np.inf), reached=True)
     times = times[max(seen - 1, 0) :]
     curve = tail_curve(
