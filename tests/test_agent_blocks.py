@@ -175,6 +175,24 @@ def test_a_replication_is_a_function_of_seed_and_counts(arguments: dict[str, Any
     assert not np.array_equal(first.totals, other_seed.totals)
 
 
+def test_what_cuts_take_off_and_give_is_found_less_and_more() -> None:
+    """Runs that have lost time have found fewer jobs, and at the pace of all that makes up for it, but for noise."""
+    times = np.array([0.0, 20.0])  # the second is when the first cut may come
+    strata = make_strata(HEAVY.sizes, 200.0)
+    made = blocks_of_agent(HEAVY, "srpt", {"action": "anchor"}, **SMALL, times=times, columns=np.eye(2), strata=strata)
+    lasts = strata.medians / min(HEAVY.spare, 1.0)
+    counts = np.where((lasts > 80.0) & (lasts < 320.0), 20.0, 0.01)
+    found = made.replicate(np.random.SeedSequence(8), counts)
+    long = found.runs >= 20
+    assert long.any()
+    assert np.all(found.lost_squares[long] > 0)
+    assert not found.lost[lasts < 20.0].any()
+    slopes = found.lost_totals[long, 0].sum() / found.lost_squares[long].sum()
+    pace = found.paces[0] / found.paces[-2]
+    assert found.paces[-1] >= found.runs[long].sum()
+    assert -2 * pace < slopes < -pace / 2
+
+
 def test_a_job_of_a_given_size_comes_a_whole_gap_later() -> None:
     """Whenever a system is left for a snapshot, what is left of its present gap must not be taken for a whole one."""
     config = blocks_of_agent(LIGHT, "fcfs", {"action": "rule", "rules": ["fcfs"]}).config

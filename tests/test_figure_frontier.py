@@ -62,6 +62,11 @@ def test_figure_has_a_point_with_both_intervals_for_each_policy_and_units() -> N
     assert [text.get_text() for text in axes.get_legend().get_texts()] == [p.policy for p in POINTS]
 
 
+def test_an_estimate_below_zero_is_drawn(tmp_path: Path) -> None:
+    odd = FrontierPoint(policy="odd", near=Interval(-0.1, 0.0, 0.2, 0.95), far=POINTS[0].far, reached=False)
+    frontier_figure([odd, *POINTS], (100.0, 1e4), "").savefig(tmp_path / "frontier.png")
+
+
 def test_a_point_is_that_of_the_curve(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +230,17 @@ def test_interrupt_draws_nothing_and_says_where_to_go_on(
     assert (result.exit_code, result.stdout) == (130, "")
     assert result.stderr == (f"interrupted: no figure was drawn; the same command goes on from what is in {tmp_path}\n")
     assert not out.exists()
+
+
+def test_an_interrupted_plain_run_is_followed_by_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> Any:
+        return replace(simulate(HIGH, "srpt", jobs=1000), interrupted=True)
+
+    monkeypatch.setattr("queue_env.scoring.figure_data.plain_run", interrupted)
+    monkeypatch.setattr("queue_env.scoring.figure_data.tail_curve", lambda *_, **__: pytest.fail("work was done"))
+    result = run("figure", "tail", "--scenario", "high-load-2", "--policy", "srpt", *TINY)
+    assert (result.exit_code, result.stdout) == (130, "")
+    assert result.stderr == "interrupted: no figure was drawn\n"
 
 
 def test_precision_that_was_not_reached_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

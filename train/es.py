@@ -26,7 +26,6 @@ from queue_env.cli.output import json_text, print_tables
 from queue_env.distributions.checks import positive, refuse, whole
 from queue_env.network import MOST_LAYERS, MOST_WIDE, check_hidden, write_network
 from queue_env.report import Table
-from queue_env.scoring.score import TAIL_RANGE
 from queue_env.tail import Interval, t_interval
 from train.bar import search_bar
 from train.curves import Curves
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["app", "main"]
 
 LEARNED = "learned"
-LATEST = 100.0  # mean service times: up to then the tail is guarded, so the range has to begin there
+LATEST = 100.0  # mean service times: up to then the tail is guarded, so the range has to begin by then
 
 
 @reporting_errors
@@ -62,12 +61,12 @@ def main(
     tail_range: Annotated[
         tuple[float, float],
         typer.Option("--range", metavar="T0 T1", help="Times over which the score averages, in mean service times."),
-    ] = TAIL_RANGE,
+    ] = (1.0, 1e4),
     within: Annotated[
         float | None,
         typer.Option(
-            help="Share by which R(t) may be above srpt's, up to t = 100; by default it may be as high as the worse of "
-            "srpt's and dynasplit's."
+            help="Share by which R(t) may be above srpt's, from T0 to t = 100; by default it may be as high as the "
+            "worse of srpt's and dynasplit's."
         ),
     ] = None,
     threads: options.Threads = None,

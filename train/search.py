@@ -68,8 +68,8 @@ class Task:
         seed: of all random numbers.
         start: where the search begins: at a "rule" that is known to be good, or with "zero" weights.
         tail_range: times over which the tail score averages, in mean service times; it begins at 100 at most.
-        within: share by which R(t) may be above srpt's up to 100 mean service times; if not given, it may be as high as
-            the worse of srpt's and dynasplit's.
+        within: share by which R(t) may be above srpt's, from where the range begins to 100; if not given, it may be as
+            high as the worse of srpt's and dynasplit's.
     """
 
     scenarios: tuple[str, ...]

@@ -46,9 +46,12 @@ def estimate_each(
     """
     found = []
     for policy, label in policies:
-        found.append(estimate(policy, checkpoint=checkpoint_file(directory, f"{model.name}_{label}")))
+        also = "" if directory is None else f"; the same command goes on from what is in {directory}"
+        try:
+            found.append(estimate(policy, checkpoint=checkpoint_file(directory, f"{model.name}_{label}")))
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"no figure was drawn{also}") from None
         if interrupts.seen:  # the estimate is of what there was by then, which is not what was asked for
-            also = "" if directory is None else f"; the same command goes on from what is in {directory}"
             raise KeyboardInterrupt(f"no figure was drawn{also}")
         if not found[-1].reached:
             typer.echo(f"note: {model.name}, {label}: the intervals are wider than was asked for", err=True)

@@ -45,8 +45,8 @@ def frontier_figure(points: Sequence[FrontierPoint], times: Sequence[float], tit
         axes.errorbar(
             [x],
             [y],
-            xerr=[[x - left], [right - x]],
-            yerr=[[y - low], [high - y]],
+            xerr=[[max(x - left, 0.0)], [max(right - x, 0.0)]],  # intervals end at 0, estimates may be below
+            yerr=[[max(y - low, 0.0)], [max(high - y, 0.0)]],
             color=line_style(index)["color"],
             marker=_MARKERS[index % len(_MARKERS)],
             linestyle="none",

@@ -32,6 +32,7 @@ MOST_JOBS = 1e10
 _WARMUP = 200_000
 _SEGMENT = 1_000_000
 _SNAPSHOTS = 512
+_FORM = 2  # of what a checkpoint holds
 _LEVELS, _AGENTS_LEVELS = (1, 2, 4), (2,)  # times the servers; an agent is slow, and a pilot of one level is enough
 
 
@@ -267,6 +268,7 @@ def run_decomposition(
         return Blocks(model, runnable, strata, marks, chosen, warmup, _SEGMENT, _SNAPSHOTS, columns)
 
     identity = {
+        "form": _FORM,
         "scenario": model.to_dict(),
         "policy": _identity(runnable),
         "times": times.tolist(),

@@ -112,6 +112,8 @@ def joined_tail(
     times = half_decades(model, t_max)
     shared: dict[str, Any] = {"seed": seed, "threads": threads, "progress": progress}
     result = plain_run(model, policy, jobs=plain_jobs, **shared)
+    if result.interrupted:  # it has seen less, and a checkpoint of the decomposition would be one of other times
+        raise KeyboardInterrupt
     plain = _plain_points(result, model, t_max)
     seen = int(np.sum(times <= plain.t[-1])) if len(plain.t) else 0
     if seen == len(times) or (seen and plain.value[-1] >= RUN_AWAY):

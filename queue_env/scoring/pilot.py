@@ -33,7 +33,7 @@ _REPLICATIONS = 8  # of each part of the pilot
 _JOBS = 30_000  # expected of each class in each of them
 _MOST_IN_PILOT = 64  # runs of a class
 _SHARES = (0.03, 0.05, 0.08)  # of the runs of a replication, which those of the later parts have
-_BUDGET, _MOST_JOBS = 0.1, 5e8  # of the jobs that may be simulated, and jobs, at most for each part
+_BUDGET, _MOST_JOBS = 0.1, 5e8  # of the jobs that may be simulated, and jobs, that bound each part
 _FEW = 6  # runs for the mean of a class, fewer of its own are no knowledge
 _MORE, _NEAR = 64, 4  # degrees of freedom for its variance, and classes beside it at most
 _STEEPEST = 4.0  # ratio of the variances of two classes that are side by side
@@ -96,8 +96,9 @@ class Seen(NamedTuple):
 
     @property
     def pace(self) -> FloatArray:
-        """What a unit of time adds in long runs, shape (columns,); 0 before there has been one."""
-        return self.paces[:-1] / self.paces[-1] if self.paces[-1] > 0 else np.zeros(len(self.paces) - 1)
+        """What a unit of time adds in long runs, shape (columns,); 0 before there have been enough."""
+        added, looked, runs = self.paces[:-2], self.paces[-2], self.paces[-1]
+        return np.asarray(added / looked if runs >= _FEW else 0.0 * added)
 
     def mended(self) -> tuple[FloatArray, FloatArray]:
         """Return sums and sums of squares as if what cuts take off were always what the pace foresees."""
@@ -167,8 +168,9 @@ class _Moments(NamedTuple):
 
     Attributes:
         mean, variance: `(classes, columns)` of what it adds.
-        known: `(classes, columns)` the mean, where the class itself has had enough runs, else 0. What is taken as known
-            is in all replications; what they estimate differs between them, and so intervals allow for it.
+        known: `(classes, columns)` the mean, where the class itself has had enough runs, or else what is foreseen at
+            the pace of long ones, or else 0. What is taken as known is in all replications; what they estimate differs
+            between them, and so intervals allow for it.
         spread: `(classes,)` of the mean, by how much it may be wrong: the less, the more runs there have been.
         jobs: `(classes,)` that it takes.
     """
@@ -190,9 +192,9 @@ def plan_runs(
 ) -> Plan:
     """Find the level of least work, and see enough to allocate runs.
 
-    First, classes get equally many jobs, whatever the level; then, at the best level, twice about what is thought to be
-    right by then, so that more is known of the classes which matter, and each a run, for what is not known of the
-    largest sizes makes work.
+    First, classes get equally many jobs, whatever the level; then, at the best level, three times about what is thought
+    to be right by then, so that more is known of the classes which matter, and each a run, for what is not known of
+    the largest sizes makes work.
 
     Args:
         make: builds the replicator for a level.
@@ -299,6 +301,8 @@ def _moments(seen: Seen, replicator: Replicator) -> _Moments:
     (totals, squares), jobs, runs = seen.mended(), seen.jobs, seen.runs
     scatter = np.maximum(squares - totals**2 / np.maximum(runs, 1)[:, None], 0.0)
     freedom, foreseen = np.maximum(runs - 1, 0), replicator.foreseen(seen.pace)
+    if seen.paces[-1] < _FEW:  # no pace is known
+        foreseen = np.full_like(foreseen, np.nan)
     mean, variance, cost = np.zeros_like(totals), np.zeros_like(totals), np.zeros(len(runs))
     for k in range(len(runs)):
         near = _neighbours(runs, k, _FEW, len(runs))

@@ -38,7 +38,8 @@ class Replication(NamedTuple):
         lost: `(classes,)` sums of the time that cuts have taken off; its mean is zero.
         lost_squares: `(classes,)` sums of its squares.
         lost_totals: `(classes, columns)` sums of its products with the functions.
-        paces: `(columns + 1,)` of long runs: what jobs that arrive during the block add, and in what time, weighted.
+        paces: `(columns + 2,)` of runs that may be cut: what jobs that arrive during the block add and in what time,
+            both weighted, and how many runs there have been.
         counts: `(classes,)` expected runs.
         jobs: `(classes,)` jobs simulated in runs.
         runs: `(classes,)` how many there have been.
@@ -99,10 +100,11 @@ def make_replication(
 
 
 def _paces(values: FloatArray, own: FloatArray, cuts: Cuts) -> FloatArray:
-    """Return what runs that may be cut have found, but for the injected job, and how long they have looked.
+    """Return what runs that may be cut have found, but for the injected job, how long they have looked, and how many.
 
-    Both are weighted so that a run counts in proportion to its jobs, about: its time is weighted by up to 2^i after i
-    chances of a cut, and so grows as the square of what it has simulated.
+    The first two are weighted so that a run counts in proportion to its jobs, about: its time is weighted by up to 2^i
+    after i chances of a cut, and so grows as the square of what it has simulated. What a larger job has ended early
+    counts as if it had looked for as long as was foreseen; those are few.
 
     Args:
         values: `(runs, columns)`.
@@ -112,7 +114,7 @@ def _paces(values: FloatArray, own: FloatArray, cuts: Cuts) -> FloatArray:
     long = cuts.lasts > cuts.first
     looked = (cuts.lasts - cuts.lost)[long]
     weights = 1.0 / np.sqrt(looked)
-    return np.append(weights @ (values[long] - own), weights @ looked)
+    return np.concatenate([weights @ (values[long] - own), [weights @ looked, np.sum(long)]])
 
 
 def _above_each(found: FloatArray) -> FloatArray:

@@ -43,7 +43,7 @@ def sums(values: list[Floats], lost: list[Floats] | None = None) -> pilot.Seen:
         lost=np.array([part.sum() for part in lost]),
         lost_squares=np.array([(part**2).sum() for part in lost]),
         lost_totals=np.array([part @ v for part, v in zip(lost, values, strict=True)]),
-        paces=np.zeros(values[0].shape[1] + 1),
+        paces=np.zeros(values[0].shape[1] + 2),
         jobs=3 * runs,
         runs=runs,
     )
@@ -112,7 +112,7 @@ def test_what_is_thought_of_a_run_does_not_move_the_mean(thought: float, counts:
 
 def test_moments_of_classes_with_many_runs_are_their_own() -> None:
     rng = np.random.default_rng(3)
-    values = [rng.normal(k, 1 + k, (400, 2)) for k in range(4)]
+    values = [rng.normal(k, 1 + k / 4, (400, 2)) for k in range(4)]
     found = pilot._moments(sums(values), Nothing())
     np.testing.assert_allclose(found.mean, [v.mean(axis=0) for v in values])
     np.testing.assert_allclose(found.variance, [v.var(axis=0, ddof=1) for v in values])
@@ -147,13 +147,16 @@ def test_long_runs_that_few_have_been_of_are_foreseen_at_a_pace() -> None:
     rng = np.random.default_rng(4)
     coins = 2.0 * rng.integers(2, size=40) - 1.0
     values = [np.zeros((40, 1)), np.zeros((40, 1)), 5.0 - 3.0 * coins[:, None], np.full((2, 1), 9.0)]
-    seen = sums(values, [np.zeros(40), np.zeros(40), coins, np.zeros(2)])._replace(paces=np.array([6.0, 2.0]))
+    seen = sums(values, [np.zeros(40), np.zeros(40), coins, np.zeros(2)])._replace(paces=np.array([6.0, 2.0, 42.0]))
     found = pilot._moments(seen, Nothing())
     assert seen.pace.tolist() == [3.0]
     assert found.mean[2, 0] == pytest.approx(5.0)  # as if no cut had taken anything off
     assert found.variance[:3, 0] == pytest.approx(0.0, abs=1e-12)
     assert found.mean[3, 0] == found.known[3, 0] == 1.0 + 100.0 * 3.0
     assert found.spread[3] == pilot._SPREAD_AT_A_PACE
+    few = seen._replace(paces=np.array([6.0, 2.0, pilot._FEW - 1.0]))
+    assert few.pace.tolist() == [0.0]
+    assert pilot._moments(few, Nothing()).known[3, 0] == 0.0  # a pace that few have shown is none
 
 
 class Nothing:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from queue_env import Scenario, law
-from queue_env.scoring.strata import check_decomposable, make_strata
+from queue_env import Scenario, law, scenario
+from queue_env.scoring.strata import Strata, check_decomposable, make_strata
 
 LAWS: list[dict[str, Any]] = [
     {"law": "pareto", "alpha": 1.5, "mean": 1.0},
@@ -86,3 +86,14 @@ def test_what_it_holds_for() -> None:
         sizes = {"law": "pareto", "alpha": 1.5, "mean": 1.0}
         model = Scenario.from_dict({"servers": 2, "load": 0.5, "sizes": sizes, "arrivals": arrivals})
         check_decomposable(model, "tail_curve")
+
+
+def test_long_runs_are_foreseen_to_add_their_own_job_and_what_the_pace_says() -> None:
+    model = scenario("high-load-2")  # a block of a large job of size x lasts x/0.4
+    strata = Strata(model.sizes, np.array([1.0, 1e-2, 1e-4, 0.0]))
+    found = strata.foreseen(model, 20.0, np.array([1.0, 0.5]), np.array([0.2, 0.0]))
+    lasts = strata.medians / 0.4
+    assert lasts[0] < 20.0 < lasts[1]
+    assert np.isnan(found[0]).all()
+    np.testing.assert_allclose(found[1:, 0], 1.0 + 0.2 * lasts[1:])
+    np.testing.assert_allclose(found[1:, 1], 0.5)

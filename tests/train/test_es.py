@@ -40,6 +40,12 @@ def kept(out: Path) -> Any:
     return json.loads(out.with_suffix(".search").read_text())
 
 
+def test_help_loads_no_heavy_package() -> None:
+    code = "import sys, train.es; print({'torch', 'numba', 'gymnasium'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == "set()"
+
+
 # ---- where it begins -----------------------------------------------------------------------------
 
 
