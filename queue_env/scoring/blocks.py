@@ -95,7 +95,7 @@ class Blocks:
             mine = np.flatnonzero((runs.states == i) & (runs.sizes > memory.system["block_largest"][0]))
             if mine.size:
                 tasks[mine], found[mine] = self._run(memory, tasks[mine], pools)
-        cuts = Cuts(self.first_cut * float(self.times[-1]), tasks["lasts"], tasks["lost"])
+        cuts = Cuts(self._cut, tasks["lasts"], tasks["lost"])
         return make_replication(runs, found, self.columns, cuts, tasks["jobs"], counts, self.warmup + self.segment)
 
     @property
@@ -110,12 +110,16 @@ class Blocks:
 
     def expected_jobs(self) -> FloatArray:
         """A guess of the jobs that a run of each class takes, shape (classes,)."""
-        return self.strata.expected_jobs(self.scenario, self.first_cut * float(self.times[-1]))
+        return self.strata.expected_jobs(self.scenario, self._cut)
 
     def foreseen(self, pace: FloatArray) -> FloatArray:
         """What a run that may be cut adds at a pace, shape (classes, columns); NaN for classes of shorter runs."""
-        first_cut = self.first_cut * float(self.times[-1])
-        return self.strata.foreseen(self.scenario, first_cut, self.columns.sum(axis=0), pace)
+        return self.strata.foreseen(self.scenario, self._cut, self.columns.sum(axis=0), pace)
+
+    @property
+    def _cut(self) -> float:
+        """How long after the injected job a block may first be cut [time]."""
+        return self.first_cut * float(self.times[-1])
 
     def _draw_places(self, rng: np.random.Generator) -> IntArray:
         """Return before which arrivals of the plain run there are snapshots, shape (snapshots,)."""
@@ -193,7 +197,7 @@ class Blocks:
     def _tasks(self, sizes: FloatArray) -> NDArray[np.void]:
         tasks = np.zeros(len(sizes), TASK)
         tasks["size"], tasks["place"] = sizes, GO_ON
-        tasks["first_cut"] = self.first_cut * self.times[-1]
+        tasks["first_cut"] = self._cut
         tasks["lasts"] = foreseen_time(self.scenario, sizes)
         tasks["most"] = np.minimum(_GENEROUS * self.scenario.arrival_rate * tasks["lasts"] + _SLACK, 2.0**62)
         return tasks
